@@ -8,7 +8,7 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream, type Log } from "../kit/clients/streaming.ts";
 import { acceptance, listed } from "./stage.ts";
 
-/** A conversation that is opened, talked in and closed; its text comes as log notifications. */
+/** Opens, uses and closes a conversation; its text arrives as log notifications. */
 
 const TOOLSETS = ["--toolsets", "chat"];
 const say = (...texts: string[]) => scriptTag(texts.map((text) => ({ text })));
@@ -31,7 +31,7 @@ acceptance("a conversation", ({ server: serve, world }) => {
   const requestOf = (sessionId: unknown) => world.model.requests.findLast((each) => each.sessionId === sessionId);
   const isLive = (sessionId: unknown) => world.processes().some(({ command }) => command.includes(String(sessionId)));
 
-  it("has seven tools, with the arguments that they require, and modes and models of a fixed list", async () => {
+  it("a conversation has seven tools with their required arguments, and modes and models from fixed lists", async () => {
     const required: Record<string, string[]> = {
       claude_session_create: [],
       claude_session_close: ["sessionId"],
@@ -54,7 +54,7 @@ acceptance("a conversation", ({ server: serve, world }) => {
       expect(choices(tool, "model")).toEqual(["opus", "sonnet", "haiku"]);
   });
 
-  it("is opened in `cwd` with a `model` by `claude_session_create`, which answers when Claude Code runs", async () => {
+  it("`claude_session_create` opens a conversation in `cwd` with `model`, and answers when Claude Code runs", async () => {
     const cwd = world.folder();
     const opened = await data("claude_session_create", { cwd, model: "sonnet" });
     const model = expect.stringMatching(/^claude-sonnet-/) as string;
@@ -63,7 +63,7 @@ acceptance("a conversation", ({ server: serve, world }) => {
     await data("claude_session_close", { sessionId: opened["sessionId"] });
   });
 
-  it("is reported while `claude_chat_query` runs in `sessionId` with `prompt`, `includeThinking`, `closeAfter`", async () => {
+  it("`claude_chat_query` reports the turn of `prompt` in `sessionId`; `includeThinking` adds thinking, `closeAfter` closes", async () => {
     const sessionId = await open();
     const file = join(world.folder(), "in.txt");
     const read = { name: "Read", input: { file_path: file } };
@@ -104,7 +104,7 @@ acceptance("a conversation", ({ server: serve, world }) => {
     expect(await server.refusal("claude_chat_query", again)).toMatchObject({ code: "CANCELLED" });
   });
 
-  it("follows `claude_session_create`: `systemPrompt`, `permissionMode`, `model`", async () => {
+  it("`systemPrompt`, `permissionMode` and `model` of `claude_session_create` reach the model", async () => {
     const sessionId = await open({ systemPrompt: "You keep a lighthouse.", permissionMode: "plan", model: "opus" });
     await data("claude_chat_query", { sessionId, prompt: say("Lit.") });
     const request = requestOf(sessionId);
@@ -114,7 +114,7 @@ acceptance("a conversation", ({ server: serve, world }) => {
     expect(await server.refusal("claude_session_create", { model: "gpt" })).toMatchObject({ code: "INVALID_ARGUMENT" });
   });
 
-  it("changes its model and reports the real one: `sessionId` and `model` of `claude_chat_model`", async () => {
+  it("`claude_chat_model` changes the `model` of `sessionId` and reports the resolved model", async () => {
     const sessionId = await open();
     const resolvedModel = expect.stringMatching(/^claude-haiku-/) as string;
     const changed = await data("claude_chat_model", { sessionId, model: "haiku" });
@@ -125,7 +125,7 @@ acceptance("a conversation", ({ server: serve, world }) => {
     expect(await server.refusal("claude_chat_model", refused)).toMatchObject({ code: "INVALID_ARGUMENT" });
   });
 
-  it("changes its mode: `sessionId` and `permissionMode` of `claude_chat_mode`; to bypassPermissions only if the operator allows it", async () => {
+  it("`claude_chat_mode` changes the `permissionMode` of `sessionId`; bypassPermissions needs `--allow-bypass`", async () => {
     const cwd = world.folder();
     const file = join(cwd, "a.txt");
     const write = { name: "Write", input: { file_path: file, content: "x" } };
@@ -152,7 +152,7 @@ acceptance("a conversation", ({ server: serve, world }) => {
     expect(existsSync(join(cwd, "ran"))).toBe(true);
   });
 
-  it("has one query at a time, and can be interrupted: `sessionId` of `claude_chat_interrupt`", async () => {
+  it("a second query is refused as busy until `claude_chat_interrupt` ends the first query of `sessionId`", async () => {
     const asking = await serve({ args: TOOLSETS });
     const sessionId = await open();
     expect(await data("claude_chat_interrupt", { sessionId })).toEqual({ interrupted: false, sessionId });
@@ -175,7 +175,7 @@ acceptance("a conversation", ({ server: serve, world }) => {
     expect(await data("claude_chat_query", { sessionId, prompt: say("On.") })).toMatchObject({ finalText: "On." });
   });
 
-  it("reports an error of `claude_chat_query` as a log message and as the answer, with the session and the prompt", async () => {
+  it("an error of `claude_chat_query` is a log message and the answer, with session and prompt", async () => {
     const sessionId = await open();
     const prompt = `Tell me. ${scriptTag([{ error: { status: 401, message: "no key", times: 99 } }])}`;
     const { blocks, data: failed, isError, logs } = await stream(server, "claude_chat_query", { sessionId, prompt });
@@ -185,7 +185,7 @@ acceptance("a conversation", ({ server: serve, world }) => {
     expect(logs.find(({ level }) => level === "error")?.data).toMatchObject(told);
   });
 
-  it("is closed with the number of those left, and its process ends: `sessionId` of `claude_session_close`", async () => {
+  it("`claude_session_close` ends the process of `sessionId` and answers with the number of sessions left", async () => {
     const [first, second] = [await open(), await open()];
     const { activeSessions } = await data("claude_session_close", { sessionId: first });
     const rest = await data("claude_session_close", { sessionId: second });
@@ -197,7 +197,7 @@ acceptance("a conversation", ({ server: serve, world }) => {
     });
   });
 
-  it("in one call opens, answers and closes: `claude_direct_query` with `prompt`, `cwd`, `model`, `systemPrompt`, `permissionMode`, `includeThinking`", async () => {
+  it("`claude_direct_query` opens, answers and closes in one call: `prompt`, `cwd`, `model`, `systemPrompt`, `permissionMode`, `includeThinking`", async () => {
     const cwd = world.folder();
     const args = { cwd, prompt: say("Once."), model: "opus", systemPrompt: "Be brief.", permissionMode: "dontAsk" };
     expect(await server.refusal("claude_direct_query", args)).toMatchObject({ code: "INVALID_ARGUMENT" });

@@ -9,7 +9,7 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { acceptance, listed, REAL } from "./stage.ts";
 
-/** Makes one blocking call, every message of which is a notification and part of the answer. */
+/** Makes a blocking call that reports every message as a notification and in the answer. */
 
 const QUERY = "claude_code_query";
 const TOOLSETS = ["--toolsets", "query"];
@@ -31,7 +31,7 @@ acceptance("a query", ({ server: serve, world }) => {
     server = await serve({ args: TOOLSETS });
   });
 
-  it("`claude_code_query` alone is listed: it requires the prompt, and says the defaults of the rest", async () => {
+  it("only `claude_code_query` is listed; it requires the prompt, and its description names the defaults", async () => {
     const { description, names, properties, required } = await listed(server, QUERY);
     expect(names).toEqual([QUERY]);
     expect(required).toEqual(["prompt"]);
@@ -41,7 +41,7 @@ acceptance("a query", ({ server: serve, world }) => {
     for (const told of ["permissionMode dontAsk", "maxMessages 100", "300000 ms"]) expect(description).toContain(told);
   });
 
-  it("`claude_code_query` runs `prompt` in `cwd` to its end, with `allowedTools`: it reports every message as it comes, and all of them as the answer", async () => {
+  it("`claude_code_query` runs `prompt` in `cwd` with `allowedTools`, reports each message at once, and answers with all of them", async () => {
     const cwd = world.folder();
     const file = join(cwd, "a.txt");
     const prompt = scriptTag([{ text: "I write.", ...write(file) }, { text: "Written." }]);
@@ -67,7 +67,7 @@ acceptance("a query", ({ server: serve, world }) => {
     expect(answer.logs.every(({ level }) => level === "info")).toBe(true);
   });
 
-  it("uses run by `permissionMode` of `claude_code_query` only if they are allowed beforehand or the operator's gate is open, and the answer says so", async () => {
+  it("`permissionMode` of `claude_code_query` runs only allowed tools, unless the operator's gate is open; the answer says so", async () => {
     const cwd = world.folder();
     const [closedTo, openTo] = [join(cwd, "a.txt"), join(cwd, "b.txt")];
     const denied = await stream(server, QUERY, { prompt: scriptTag([write(closedTo), { text: "Done." }]), cwd });
@@ -85,7 +85,7 @@ acceptance("a query", ({ server: serve, world }) => {
     expect((await listed(open, QUERY)).description).toContain("Defaults: permissionMode bypassPermissions,");
   });
 
-  it("`claude_code_query` overrides what the operator's variables give it: `cwd`, `model`, `maxTurns`, `maxMessages`, `includeSystemMessages`, `disallowedTools`, `appendSystemPrompt`", async () => {
+  it("arguments of `claude_code_query` override the operator's variables: `cwd`, `model`, `maxTurns`, `maxMessages`, `includeSystemMessages`, `disallowedTools`, `appendSystemPrompt`", async () => {
     const [first, second] = [world.folder(), world.folder()];
     const env = {
       CLAUDE_CODE_ENABLE: "true",
@@ -133,12 +133,12 @@ acceptance("a query", ({ server: serve, world }) => {
     expect(request?.system).toContain("Mind the harbour.");
     expect(request?.tools).not.toContain("WebSearch");
     expect(JSON.stringify(chosen.data["messages"])).toContain(second);
-    // The process does not stay.
+    // The process ends with the query.
     const isLive = () => world.processes().some(({ command }) => command.includes(String(chosen.data["sessionId"])));
     await expect.poll(isLive, { timeout: 10_000 }).toBe(false);
   });
 
-  it("`claude_code_query` refuses at once what cannot begin, and reports an error of the turn as a notification and in the answer, without keys", async () => {
+  it("`claude_code_query` refuses invalid arguments at once; an error of the turn is a notification and in the answer, with keys masked", async () => {
     const refused = await server.refusal(QUERY, { prompt: ok, cwd: "/nowhere/at/all" });
     expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", text: expect.stringContaining("cwd") });
     const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
@@ -158,7 +158,7 @@ acceptance("a query", ({ server: serve, world }) => {
     expect(JSON.stringify([data, logs])).not.toContain(key);
   });
 
-  it("`claude_code_query` ends with what there is when the operator's time is over, and when its call is cancelled; the session goes on", async () => {
+  it("`claude_code_query` ends with the messages so far at the operator's time limit or on cancellation; the session continues", async () => {
     const env = { CLAUDE_CODE_MAX_EXECUTION_TIME: REAL ? "6000" : "1500" };
     const short = await serve({ args: ["--toolsets", "agent,query"], env });
     const script = scriptTag([{ text: "I begin.", ...bash("node -e 'setInterval(() => {}, 1000)'") }]);
@@ -184,7 +184,7 @@ acceptance("a query", ({ server: serve, world }) => {
     await expect.poll(shells, { timeout: 10_000 }).toEqual([]);
   });
 
-  it("`claude_code_query` is not offered where the operator has switched it off", async () => {
+  it("`claude_code_query` is not listed if the operator has disabled it", async () => {
     const off = await serve({ args: ["--toolsets", "agent,query"], env: { CLAUDE_CODE_ENABLE: "false" } });
     expect((await listed(off, QUERY)).names).not.toContain(QUERY);
   });

@@ -11,13 +11,13 @@ import { requestsOf } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { acceptance, listed, REAL } from "./stage.ts";
 
-/** Sessions in the background: started at once, polled, and asked about what they may do, with four tools. */
+/** Sessions in the background: started at once, polled, and asked about permissions, with four tools. */
 
 const say = (text: string) => `${text}? ${scriptTag([{ text }])}`;
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
 const SECRET = "correct horse battery staple";
 
-/** Options that are listed by themselves, and those in `advanced`. */
+/** `TOP`: options that have parameters of their own. `ADVANCED`: options in `advanced`. */
 const TOP = [
   "prompt",
   "cwd",
@@ -50,7 +50,7 @@ const ADVANCED = {
 acceptance("a background session", ({ server: serve, world }) => {
   let server: Server;
   beforeAll(async () => {
-    // Settings of a folder hold where it is trusted.
+    // Project settings apply only in a trusted folder.
     server = await serve({ args: ["--trust-dir", dirname(world.folder())] });
   });
 
@@ -66,7 +66,7 @@ acceptance("a background session", ({ server: serve, world }) => {
       ...args,
     });
 
-  /** Polls as a client does that knows no waiting, until a request is open or the turn has ended. */
+  /** Polls without `waitMs`, until a request is open or the turn has ended. */
   async function polled(sessionId: string, from: number): Promise<Answer> {
     for (let cursor = from; ;) {
       const answer = await check(sessionId, { action: "poll", cursor });
@@ -75,7 +75,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     }
   }
 
-  it("has four tools and no more; `claude_code` needs a prompt alone, and a page describes all other options", async () => {
+  it("a background session has four tools; `claude_code` requires only a prompt, and a resource describes all other options", async () => {
     const { names, properties, required } = await listed(server, "claude_code");
     const tools = ["claude_code", "claude_code_reply", "claude_code_session", "claude_code_check"];
     expect(names.toSorted()).toEqual(tools.toSorted());
@@ -86,20 +86,20 @@ acceptance("a background session", ({ server: serve, world }) => {
     for (const name of [...Object.keys(ADVANCED), ...others]) expect(JSON.stringify(contents)).toContain(`\`${name}\``);
   });
 
-  it("is started by `claude_code` at once with its id, and polled to its end by `claude_code_check` (`action`, `sessionId`, `cursor`)", async () => {
+  it("`claude_code` starts a session at once and returns its id; `claude_code_check` (`action`, `sessionId`, `cursor`) polls to the end", async () => {
     const started = await server.call("claude_code", { prompt: say("Hello") });
     const { nextCursor, pollInterval, sessionId } = started;
     expect(started).toMatchObject({ status: "running", pollInterval: expect.any(Number) });
     expect([typeof sessionId, typeof pollInterval]).toEqual(["string", "number"]);
     const ended = await polled(sessionId, nextCursor);
     expect(ended).toMatchObject({ status: "idle", actions: [], result: { result: "Hello", isError: false } });
-    // Nothing is polled twice.
+    // The same `cursor` returns no event twice.
     expect(await check(sessionId, { action: "poll", cursor: ended.nextCursor, waitMs: 0 })).toMatchObject({
       events: [],
     });
   });
 
-  it("takes every option of `advanced`, and the user's own settings unless it is told not to", async () => {
+  it("every option of `advanced` is accepted; the user's own settings apply unless the caller leaves them out", async () => {
     const cwd = world.folder();
     mkdirSync(join(cwd, ".claude"), { recursive: true });
     writeFileSync(join(cwd, ".claude/settings.local.json"), JSON.stringify({ env: { FROM_LOCAL: "local" } }));
@@ -126,7 +126,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     const [request] = requestsOf(world, sessionId);
     expect(request?.model).toContain("sonnet");
     expect(request?.system).toContain("You keep a lighthouse.");
-    // The stand-in reads no files of settings.
+    // The stand-in reads no settings files.
     const home = String(world.environment["HOME"]);
     const settings = REAL ? "local user" : " ";
     expect(readFileSync(join(cwd, "seen.txt"), "utf8")).toBe(`deep ${settings} ${home}\n`);
@@ -138,7 +138,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     expect(requestsOf(world, isolated.sessionId)[0]?.told).not.toContain("lighthouses.");
   });
 
-  it("asks for what no rule allows: `claude_code_check` (`respond_permission`) allows, changes, denies and interrupts", async () => {
+  it("a tool that no rule allows is asked: `claude_code_check` (`respond_permission`) allows, changes, denies and interrupts", async () => {
     const cwd = world.folder();
     const file = (name: string) => join(cwd, name);
     const write = (name: string) => ({ tools: [{ name: "Write", input: { file_path: file(name), content: "x" } }] });
@@ -171,7 +171,7 @@ acceptance("a background session", ({ server: serve, world }) => {
       expect(types).toContain(type);
   });
 
-  it("changes rules with an answer, denies what is never allowed, and by itself after `permissionRequestTimeoutMs`", async () => {
+  it("an answer adds rules; a denied tool is never asked; `permissionRequestTimeoutMs` denies an unanswered request", async () => {
     const cwd = world.folder();
     const script = [bash("touch a"), bash("touch b"), { text: "ok" }];
     const { sessionId } = await start(script, { cwd });
@@ -179,7 +179,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     const rules = [{ toolName: "Bash", ruleContent: "touch *" }];
     const updatedPermissions = [{ type: "addRules", behavior: "allow", destination: "session", rules }];
     const allow = { decision: "allow", permissionOptions: { updatedPermissions } };
-    // The second is not asked any more.
+    // The added rule covers the second command.
     expect(await respond(sessionId, asked.actions[0]?.requestId, allow)).toMatchObject({ status: "idle" });
     expect([existsSync(join(cwd, "a")), existsSync(join(cwd, "b"))]).toEqual([true, true]);
 
@@ -192,7 +192,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     expect([existsSync(join(cwd, "c")), existsSync(join(cwd, "w"))]).toEqual([false, false]);
   });
 
-  it("tells requests of subagents apart, and lists its tools: `agentID`, `pollOptions`", async () => {
+  it("requests of subagents have an `agentID`, and `pollOptions` lists the tools", async () => {
     const files = [world.folder(), world.folder()].map((folder) => join(folder, "a.txt"));
     const agents = files.map((file) => {
       writeFileSync(file, "text");
@@ -219,7 +219,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     expect(answer).not.toHaveProperty("result");
   });
 
-  it("is continued and forked by `claude_code_reply`, and cancelled permanently, with its open request, by `claude_code_session`", async () => {
+  it("`claude_code_reply` continues and forks a session; `claude_code_session` cancels it permanently, with its open request", async () => {
     const { sessionId } = await start([{ text: "one" }], { systemPrompt: "You mend nets." });
     await server.end(sessionId);
     const fork = await server.call("claude_code_reply", {
@@ -246,7 +246,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     expect(sessions.map((each) => each.sessionId)).toEqual(expect.arrayContaining([sessionId, fork.sessionId]));
   });
 
-  it("of the disk is continued by `claude_code_reply` with a token and a configuration (`resumeToken`, `diskResumeConfig`), if the operator allows it", async () => {
+  it("`claude_code_reply` continues a session from disk with `resumeToken` and `diskResumeConfig` if the operator allows it", async () => {
     const own = { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", CLAUDE_CODE_MCP_RESUME_SECRET: SECRET };
     const elsewhere = await serve({ args: ["--store", join(world.folder(), "sessions.db")], env: own });
     const first = await elsewhere.call("claude_code", { prompt: say("one"), cwd: world.folder(), waitMs: 40_000 });
@@ -272,7 +272,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     expect(requestsOf(world, sessionId).at(-1)?.told).toContain("one?");
   });
 
-  it("describes `claude_code` with the tools that were last reported, where the operator wants it", async () => {
+  it("with --dynamic-description, `claude_code` lists the tools last reported by Claude Code", async () => {
     const dynamic = await serve({ args: ["--dynamic-description"] });
     const { sessionId } = await dynamic.call("claude_code", { prompt: say("hi"), cwd: world.folder() });
     await dynamic.end(sessionId);

@@ -10,7 +10,10 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { acceptance, listed, REAL } from "./stage.ts";
 
-/** Sessions with all options flat beside the prompt, waited for, and a gate to bypassPermissions that is switched while the server runs. */
+/**
+ * Sessions with all options beside the prompt, waited for, and a gate to bypassPermissions that is switched while the server
+ * runs.
+ */
 
 const say = (text: string) => `${text}? ${scriptTag([{ text }])}`;
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
@@ -18,7 +21,7 @@ const WAIT = { waitMs: 40_000 };
 const BETA = "context-1m-2025-08-07";
 const SENSITIVE = "CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS";
 
-/** Every field that a result can have, those that are always there first. */
+/** Fields of a result: `ALWAYS` present, and further `TOTALS`. */
 const ALWAYS = ["sessionId", "result", "isError", "durationMs", "durationApiMs", "numTurns", "totalCostUsd"];
 const TOTALS = ["sessionTotalTurns", "sessionTotalCostUsd", "stopReason", "usage", "modelUsage"];
 
@@ -35,13 +38,13 @@ acceptance("a session", ({ server: serve, world }) => {
     server.call("claude_code_reply", { sessionId, prompt, ...WAIT, ...options });
   const get = async (sessionId: string, options: object = {}) =>
     (await server.call("claude_code_session", { action: "get", sessionId, ...options })).sessions[0];
-  /** With all of its fields. */
+  /** Resolves with all fields of the result (`responseMode` full). */
   const resultOf = async (sessionId: string) => {
     const poll = { action: "poll", sessionId, waitMs: 0, responseMode: "full" };
     return (await server.call("claude_code_check", poll)).result;
   };
 
-  it("has tools that start, continue, manage and configure", async () => {
+  it("tools to start, continue, manage and configure sessions are listed with their required arguments", async () => {
     const { names } = await listed(server, "claude_code");
     const wanted = ["claude_code", "claude_code_reply", "claude_code_session", "claude_code_configure"];
     expect(names).toEqual(expect.arrayContaining(wanted));
@@ -51,7 +54,7 @@ acceptance("a session", ({ server: serve, world }) => {
     expect((await listed(server, "claude_code_configure")).required).toEqual(["action"]);
   });
 
-  it("takes every option of `claude_code` flat, and returns every field of its result", async () => {
+  it("`claude_code` takes every option beside the prompt and returns every field of its result", async () => {
     const [cwd, further] = [world.folder(), world.folder()];
     const debugFile = join(world.folder(), "debug.txt");
     const schema = { type: "object", properties: { answer: { type: "number" } }, required: ["answer"] };
@@ -101,7 +104,7 @@ acceptance("a session", ({ server: serve, world }) => {
     expect(request?.tools).toEqual(expect.arrayContaining(["Bash", "Read"]));
     for (const name of ["WebSearch", "Write"]) expect(request?.tools).not.toContain(name);
     expect(readFileSync(join(cwd, "seen.txt"), "utf8")).toBe("deep\n");
-    // The stand-in passes less on to the model, and writes no log.
+    // The stand-in passes fewer options on to the model, and writes no debug log.
     const seen = {
       effort: request?.outputConfig["effort"],
       beta: request?.betas.includes(BETA),
@@ -114,7 +117,7 @@ acceptance("a session", ({ server: serve, world }) => {
     expect(JSON.stringify(shown)).not.toContain("deep");
   });
 
-  it("runs another program (`pathToClaudeCodeExecutable`), as an agent (`agent`), and keeps nothing where `claude_code` is told so (`persistSession`)", async () => {
+  it("`claude_code` runs another program (`pathToClaudeCodeExecutable`) as an agent (`agent`) and keeps no transcript (`persistSession`)", async () => {
     const own = join(world.folder(), "claude");
     const standIn = world.environment["CLAUDE_CODE_MCP_CLAUDE_PATH"];
     const program = standIn === undefined ? bundledClaudes()[0] : `${process.execPath} ${standIn}`;
@@ -132,7 +135,7 @@ acceptance("a session", ({ server: serve, world }) => {
     await server.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("is denied in dontAsk what no rule allows, and says so (`permissionDenials`); limits end a turn with a subtype", async () => {
+  it("dontAsk denies tools that no rule allows and lists them (`permissionDenials`); limits end a turn with a subtype", async () => {
     const write = { tools: [{ name: "Write", input: { file_path: join(world.folder(), "a.txt"), content: "x" } }] };
     const ls = { ...bash("ls"), usage: { input_tokens: 400_000 } };
     const allowed = { allowedTools: ["Bash"] };
@@ -152,7 +155,7 @@ acceptance("a session", ({ server: serve, world }) => {
     expect((await reply(late.sessionId, say("on"))).result).toMatchObject({ result: "on" });
   });
 
-  it("is continued by `claude_code_reply`, whose turns and cost are its own and added to the session's; a fork (`forkSession`) has its own, from the message that it names on (`resumeSessionAt`)", async () => {
+  it("`claude_code_reply` continues a session and adds to its totals; a fork (`forkSession`) has its own, from message `resumeSessionAt` on", async () => {
     const { sessionId } = await start([{ text: "one" }]);
     await reply(sessionId, say("two"));
     const [second, total] = [await resultOf(sessionId), await get(sessionId)];
@@ -177,7 +180,7 @@ acceptance("a session", ({ server: serve, world }) => {
     expect(late).toMatchObject({ status: "error", result: { errorSubtype: "timeout" } });
   });
 
-  it("is listed, shown and cancelled by `claude_code_session`; what is sensitive only where the operator allows it", async () => {
+  it("`claude_code_session` lists, shows and cancels a session; sensitive details need the operator's permission", async () => {
     const systemPrompt = "You mend nets.";
     const { sessionId } = await start([{ text: "one" }], { systemPrompt });
     const all = await server.call("claude_code_session", { action: "list" });
@@ -208,7 +211,7 @@ acceptance("a session", ({ server: serve, world }) => {
     expect(await resultOf(running.sessionId)).toMatchObject({ isError: true, code: "CANCELLED" });
   });
 
-  it("begins in bypassPermissions only while `claude_code_configure` has opened the gate; errors have a code", async () => {
+  it("bypassPermissions works only while `claude_code_configure` has opened the gate; errors have a code", async () => {
     const configure = async (action: string) => (await stream(server, "claude_code_configure", { action })).data;
     expect(await configure("get_config")).toMatchObject({ allowBypass: false, message: expect.any(String) });
     const bypass = { prompt: say("x"), cwd: world.folder(), permissionMode: "bypassPermissions" };
@@ -228,7 +231,7 @@ acceptance("a session", ({ server: serve, world }) => {
     expect((await server.refusal("claude_code_reply", unknown)).text).toMatch(/^Error \[SESSION_NOT_FOUND\]: /);
   });
 
-  it("of the disk is resumed by `claude_code_reply` with flat options, if the operator allows it", async () => {
+  it("`claude_code_reply` resumes a session from disk with options beside the prompt, if the operator allows it", async () => {
     const elsewhere = await serve({ args: ["--store", join(world.folder(), "sessions.db")] });
     const cwd = world.folder();
     const { sessionId } = await elsewhere.call("claude_code", { prompt: say("one"), cwd, ...WAIT });
@@ -249,7 +252,7 @@ acceptance("a session", ({ server: serve, world }) => {
     expect(readFileSync(join(cwd, "seen.txt"), "utf8")).toBe("deep\n");
   });
 
-  it("keeps its place when its process has ended after the operator's time, and a turn ends after that of a turn", async () => {
+  it("a session survives the end of its idle process at the operator's limit; a turn ends at its time limit", async () => {
     const env = {
       CLAUDE_CODE_MCP_SESSION_TTL_MS: "1000",
       CLAUDE_CODE_MCP_RUNNING_SESSION_MAX_MS: REAL ? "5000" : "1000",

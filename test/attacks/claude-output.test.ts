@@ -7,11 +7,11 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 import { HOSTILE_CLAUDE, type Misbehaviour } from "../kit/attacks/hostile-claude.ts";
 
-/** No session can end another, nor the server, whatever its Claude Code writes. */
+/** No output of a Claude Code can end another session or the server. */
 
 const world = useWorld();
 let server: Server;
-/** A session of the real Claude Code that asks and waits while another misbehaves, and a turn of it beside each row. */
+/** Session of the real Claude Code that asks while another session misbehaves; it has a turn for each row. */
 let neighbour: { sessionId: string; cwd: string };
 beforeAll(async () => {
   server = await world.server();
@@ -69,7 +69,7 @@ const ODD: readonly unknown[] = [
 
 const message = (content: string): string => `{"type":"assistant","message":{"content":[${content}]}}`;
 
-/** Name, misbehaviour, and the error that the turn reports. */
+/** Name, misbehavior, and error of the turn. */
 const ROWS: readonly (readonly [string, Misbehaviour, RegExp])[] = [
   ["560 MB without a line break", { megabytes: 560 }, /more than 67108864 bytes without a line break/],
   ["560 MB without a line break on stderr", { megabytes: 560, stream: "stderr" }, /exited with code 3/],
@@ -83,7 +83,7 @@ const ROWS: readonly (readonly [string, Misbehaviour, RegExp])[] = [
     { lines: ['{"type":"stream_event","parent_tool_use_id":null}'] },
     /exited with code 3/,
   ],
-  ["50,000 lines that are no JSON", { repeat: "no JSON #\n", times: 50_000 }, /exited with code 3/],
+  ["50,000 lines of invalid JSON", { repeat: "no JSON #\n", times: 50_000 }, /exited with code 3/],
   ["5,000 permission requests by one id", { repeat: `${requests("a")}\n`, times: 5_000 }, /exited with code 3/],
   ["5,000 permission requests", { repeat: `${requests("#")}\n`, times: 5_000 }, /exited with code 3/],
 ];
@@ -98,10 +98,10 @@ it.each(ROWS)("a Claude Code that writes %s loses its own turn, and no other", a
 
   const lost = await hostile(misbehaviour);
   expect(lost).toMatchObject({ status: "error", result: { isError: true } });
-  // It can come before Claude Code was known to be up.
+  // `start_failed` if the misbehavior comes before Claude Code has reported its start.
   expect(["lost", "start_failed"]).toContain(lost.result?.errorSubtype);
   expect(lost.result?.result).toMatch(told);
-  // The refused message is not in its log.
+  // The log does not hold the refused message.
   expect(lost.nextCursor).toBeLessThan(1_000);
 
   const [action] = asked.actions;

@@ -10,8 +10,8 @@ import { useWorld } from "../kit/world.ts";
 import { writing } from "../kit/faults/driving.ts";
 
 /**
- * The system clock is set (suspend, NTP, a person) in the middle of two turns: one runs, one has a request open.
- * The monotonic clock is not set: libfaketime sets it by default, and the test would show nothing.
+ * Sets the system clock (suspend, NTP, a person) during two turns: the first runs, the second has a request open. The monotonic
+ * clock stays real: libfaketime fakes it by default, and the test would show nothing.
  */
 
 const LIBRARY = ["x86_64", "aarch64"]
@@ -21,7 +21,7 @@ const LIBRARY = ["x86_64", "aarch64"]
 const HOUR = 3600;
 /** Jumps of the clock, s: beyond a lease, back, and by hours. With AMOUNTS=full, two more. */
 const JUMPS = [40, -HOUR, 5 * HOUR, ...[-40, HOUR].slice(0, amount(0, 2))];
-/** Long enough for an expired lease to take effect, ms. */
+/** Time for an expired lease to take effect, ms. */
 const LOOK_ON_MS = 17_000;
 
 const world = useWorld({ agent: "stand-in" });
@@ -29,7 +29,7 @@ const world = useWorld({ agent: "stand-in" });
 /** Keeps Claude Code and the stand-in off the fake clock: Claude Code does not even start under libfaketime. */
 const REAL = { advanced: { env: { LD_PRELOAD: "" }, sessionInitTimeoutMs: 60_000 } };
 
-/** A clock for some servers. */
+/** System clock of some servers, faked by libfaketime. */
 class Clock {
   readonly #file: string;
   readonly env: Record<string, string>;
@@ -55,8 +55,8 @@ const rowOf = async (server: Server, sessionId: string) => {
   return sessions[0]!;
 };
 
-describe.concurrent("the system clock is set", { timeout: 300_000 }, () => {
-  it.each(JUMPS)("a jump of %i s loses and ends no turn, in the view of any server", async (jump) => {
+describe.concurrent("changes of the system clock", { timeout: 300_000 }, () => {
+  it.each(JUMPS)("a clock jump of %i s ends no turn, as seen from any server", async (jump) => {
     const clock = new Clock(world.folder());
     const [owner, other] = [await world.server({ env: clock.env }), await world.server({ env: clock.env })];
     const gate = `clock-${String(jump)}`;
@@ -89,7 +89,7 @@ describe.concurrent("the system clock is set", { timeout: 300_000 }, () => {
       ),
     );
     for (const server of [owner, other, late]) expect(await statuses(server)).toEqual(both);
-    // The remaining time is shown correctly again.
+    // The remaining time is correct again.
     const shown = (await poll(late, asking.sessionId)).actions[0]!;
     expect(Math.abs(shown.remainingMs - remainingMs)).toBeLessThan(60_000);
 
@@ -107,7 +107,7 @@ describe.concurrent("the system clock is set", { timeout: 300_000 }, () => {
     for (const sessionId of ids) {
       const { lastActiveAt, processStarts } = await rowOf(other, sessionId);
       expect(processStarts).toBe(1);
-      // The servers did use the clock that was set.
+      // Proves that the servers used the fake clock.
       expect(Math.abs(Date.parse(String(lastActiveAt)) - Date.now() - jump * 1000)).toBeLessThan(30_000);
     }
   });

@@ -7,13 +7,13 @@ import { play, told } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Every spelling of a denied command, through the real Claude Code: the marker that it would make is never made. */
+/** Runs every spelling of a denied command through the real Claude Code: no marker may be created. */
 
 const world = useWorld();
 let operator: Server;
 let callers: Server;
 beforeAll(async () => {
-  // No approver is left to answer: what needs approval is denied, and the rest runs.
+  // No approver can answer: commands that need approval are denied, all others run.
   const args = ["--allow-bypass", "--approvals", "caller", "--caller-approves", "all"];
   operator = await world.server({ args: [...args, "--deny-rules", "Bash(touch:*)"], env: { IS_SANDBOX: "1" } });
   callers = await world.server({ args, env: { IS_SANDBOX: "1" } });
@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
 
-/** Many calls in one answer of the model, because each request sends everything before it. */
+/** Many calls in each answer of the model, because each request repeats the whole conversation. */
 const BATCH = 50;
 const scriptOf = (spellings: typeof SPELLINGS) => {
   const batches = Array.from({ length: Math.ceil(spellings.length / BATCH) }, (_, index) => ({
@@ -30,10 +30,10 @@ const scriptOf = (spellings: typeof SPELLINGS) => {
   return [...batches, bash("echo ran > ran"), { text: "end" }];
 };
 
-/** One of each kind of spelling: which rule or mode refuses does not depend on how the command is read. */
+/** At least one spelling of each kind, because all rules and modes read commands alike. */
 const OF_EACH_KIND = SPELLINGS.filter(({ means }, at) => means !== SPELLINGS[at - 1]?.means || at % amount(8, 1) === 0);
 
-/** Results of the model's calls, except those that a rule or Claude Code itself refused. */
+/** Returns results of the model's calls, except those refused by a rule or by Claude Code itself. */
 function notRefused(sessionId: string, tried: number): string[] {
   const results = world.transcript(sessionId).match(/"type":"tool_result".{0,400}/g) ?? [];
   expect(results.length).toBeGreaterThan(tried);
@@ -42,13 +42,13 @@ function notRefused(sessionId: string, tried: number): string[] {
   );
 }
 
-/** Markers that the session has made. */
+/** Returns the markers that the session has created. */
 function made(cwd: string): string[] {
   return ["M", "g/M", "../M", "ran"].filter((name) => existsSync(join(cwd, name)));
 }
 
-// Every spelling, and by the other rules and modes some of each kind; with AMOUNTS=full all of them by each.
-describe("a rule that denies `touch`, in the spellings of the table", () => {
+// All spellings for the first row, some of each kind for the others; with AMOUNTS=full all for each row.
+describe("spellings of `touch` under a rule that denies it", () => {
   it.each([
     ["of the operator, in bypassPermissions", () => operator, SPELLINGS, { permissionMode: "bypassPermissions" }],
     [
@@ -63,21 +63,21 @@ describe("a rule that denies `touch`, in the spellings of the table", () => {
       OF_EACH_KIND,
       { allowedTools: ["Bash"], advanced: { permissionPrompts: "none" } },
     ],
-  ] as const)("%s: nothing runs", async (_, on, spellings, options) => {
+  ] as const)("no spelling runs under a rule %s", async (_, on, spellings, options) => {
     const cwd = world.folder();
     const { sessionId } = await play(on(), scriptOf(spellings), { cwd, ...options });
     await expect.poll(async () => (await told(on(), sessionId)).status, { timeout: 60_000 }).toBe("idle");
     expect(await told(on(), sessionId)).toMatchObject({ result: { result: "end" } });
     expect(notRefused(sessionId, spellings.length)).toEqual([expect.stringContaining("completed with no output")]);
-    // A command that no rule covers does run.
+    // Only the command that no rule covers has run.
     expect(made(cwd)).toEqual(["ran"]);
   });
 });
 
-describe("a tool other than Bash that runs commands", () => {
+describe("tools other than Bash that run commands", () => {
   const bypass = { permissionMode: "bypassPermissions" };
 
-  it("follows the same rule: a subagent, a watched command and code", async () => {
+  it("a command of Monitor or of a subagent is denied by the same rule", async () => {
     const cwd = world.folder();
     const monitor = { command: "t''ouch M; $'touch' M", description: "x", timeout_ms: 2000, persistent: false };
     const inner = JSON.stringify([bash("$'touch' M"), { text: "sub" }]);
@@ -97,7 +97,7 @@ describe("a tool other than Bash that runs commands", () => {
     expect(made(cwd)).toEqual([]);
   });
 
-  it("runs nothing while it loads a skill that the model has written", async () => {
+  it("a skill written by the model runs no denied command while it loads", async () => {
     const cwd = world.folder();
     const skills = join(cwd, ".claude", "skills", "make");
     mkdirSync(skills, { recursive: true });

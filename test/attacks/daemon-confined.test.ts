@@ -5,12 +5,12 @@ import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A daemon outside a sandbox does no work for a client inside it. */
+/** A daemon outside a sandbox does no work for a client inside the sandbox. */
 
 const world = useWorld({ agent: "stand-in" });
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
 
-it("a client that cannot reach the network has a daemon of its own, whose sessions cannot either", async () => {
+it("a client without network access has a daemon of its own, whose sessions have no network either", async () => {
   const open = await world.shared();
   const prompt = scriptTag([{ text: "reached" }]);
   const cwd = world.folder();
@@ -24,7 +24,7 @@ it("a client that cannot reach the network has a daemon of its own, whose sessio
     main,
     `import { spawn } from "node:child_process";\nspawn("bwrap", ${bwrap}, { stdio: "inherit" }).on("exit", (code) => process.exit(code ?? 1));\n`,
   );
-  // This client starts one process, and so one sandbox.
+  // A `legacy` client starts a single process, and so a single sandbox.
   const confined = await world.shared({ client: "legacy", main });
   const tried = await confined.call("claude_code", { prompt, cwd, waitMs: 40_000 });
   expect(tried.result?.isError).toBe(true);

@@ -7,9 +7,9 @@ import { ALL_KINDS, leaveDaemons, type Kind } from "../kit/sessions/background-c
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld, type World } from "../kit/world.ts";
 
-/** Processes that Bash leaves behind end with the session: each kind, for each end of session or server, by each means. */
+/** Processes left behind by Bash end with the session: each kind, at each end of session or server, by each means. */
 
-/** What Claude Code can change is shown with it: the default means, and that it runs in a namespace. */
+/** Cases that depend on Claude Code use the real one: the default means, and a pid namespace. */
 const real = useWorld();
 const standIn = useWorld({ agent: "stand-in" });
 
@@ -30,7 +30,7 @@ async function killed(server: Server, signal: NodeJS.Signals): Promise<void> {
   await server.gone;
 }
 
-/** All programs but one. */
+/** Returns a PATH folder with all programs but `program`. */
 function pathWithout(program: string): string {
   const folder = join(standIn.folder(), "bin");
   mkdirSync(folder);
@@ -41,11 +41,11 @@ function pathWithout(program: string): string {
 }
 
 interface Means {
-  /** Default: the stand-in's. */
+  /** Default: world of the stand-in. */
   world?: World;
   args?: string[];
   env?: Record<string, string>;
-  /** Default: all. */
+  /** Default: all ends. */
   ends?: string[];
   without?: string;
   says: string;
@@ -54,7 +54,7 @@ interface Means {
 
 const MEANS: Record<string, Means> = {
   "a variable and a number": { world: real, says: "variable and number", survive: [] },
-  "the same without setpriv": {
+  "a variable and a number, without setpriv": {
     env: constants({ reaperAlone: true }),
     ends: ["SIGKILL of the server"],
     says: "variable and number",
@@ -81,15 +81,15 @@ const MEANS: Record<string, Means> = {
   },
 };
 
-/** The server survives these. */
+/** Ends after which the server still runs. */
 const ENDS_OF_SESSION = new Set(["close", "cancel"]);
 
 describe.each(Object.entries(MEANS))(
-  "daemons of a session are ended by %s",
+  "ending of daemons by %s",
   (_, { args = [], ends, env, says, survive, without, world = standIn }) => {
     let living: Server | undefined;
 
-    it.each(ends ?? Object.keys(ENDS))("on %s", async (name) => {
+    it.each(ends ?? Object.keys(ENDS))("daemons of a session end on %s", async (name) => {
       const start = async () =>
         world.server({ args, env: { ...env, ...(without !== undefined && { PATH: pathWithout(without) }) } });
       const server = (living ??= await start());
@@ -97,7 +97,7 @@ describe.each(Object.entries(MEANS))(
       const daemons = await leaveDaemons(server, { cwd: world.folder() });
       expect(new Set(daemons.left().map(({ kind }) => kind))).toEqual(new Set(ALL_KINDS));
       const { sessionId } = daemons;
-      // Some start after the turn has ended, and are found by the next scan.
+      // Some processes start after the end of the turn, and are found by the next scan.
       const shown = async () =>
         (await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).background;
       await expect.poll(shown).toHaveLength(ALL_KINDS.length - survive.length);
@@ -114,7 +114,7 @@ describe.each(Object.entries(MEANS))(
   },
 );
 
-it("a server that needs a pid namespace and cannot have one does not start, and says what is missing", () => {
+it("a server that requires a pid namespace does not start without one, and says what is missing", () => {
   const args = ["dist/cli/main.js", "serve", "--daemon", "off", "--process-isolation", "pid-namespace"];
   const { status, stderr } = spawnSync(process.execPath, args, { env: { PATH: standIn.folder() }, encoding: "utf8" });
   expect(status).toBe(2);

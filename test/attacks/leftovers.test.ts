@@ -8,7 +8,7 @@ import { childrenRunning } from "../kit/process-tree.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Processes that a killed server could not end, and the server that ends them. */
+/** Processes that a killed server could not end, and the server that ends them later. */
 
 const world = useWorld();
 afterEach(async () => world.closeServers());
@@ -16,7 +16,7 @@ afterEach(async () => world.closeServers());
 const LASTING: readonly Kind[] = ["setsid", "env -i setsid"];
 const WITH_SPARE = { CLAUDE_CODE_MCP_SPARES: "1" };
 
-/** Kills the reaper too, so that no process survives to end what is left. */
+/** Kills the reaper too: otherwise the reaper would end the leftover processes. */
 async function killWithReaper(server: Server): Promise<void> {
   const reapers = childrenRunning(server.pid, "reaper-process.js");
   expect(reapers).toHaveLength(1);
@@ -25,22 +25,22 @@ async function killWithReaper(server: Server): Promise<void> {
   await server.gone;
 }
 
-/** Process ids of a server's Claude Codes, its spare included. */
+/** Returns the pids of a server's Claude Code processes, including its spare. */
 function agentsOf(server: Server): number[] {
   return childrenRunning(server.pid, "stream-json");
 }
 
 async function withSpare(server: Server): Promise<void> {
   await server.call("claude_code", { prompt: scriptTag([{ text: "done" }]), cwd: world.folder(), waitMs: 40_000 });
-  // A spare starts when the server is idle: late, beside other attacks.
+  // A spare starts only when the server is idle, which is late beside other attacks.
   await expect.poll(() => server.stderr(), { timeout: 60_000 }).toContain("a spare is ready");
 }
 
-/** Moments while a session and a spare are ended; every second one with AMOUNTS=full alone. */
+/** Times of SIGKILL while a session and a spare are being ended, ms; every second one without AMOUNTS=full. */
 const MOMENTS_MS = [15, 18, 21, 24].filter((_, at) => at % amount(2, 1) === 0);
 
 it.each(MOMENTS_MS)(
-  "stdin ends and SIGKILL follows %d ms later, while a session and a spare are ended: nothing is left, stopped or not",
+  "a SIGKILL %d ms after the end of stdin, while a session and a spare are being ended, leaves no process behind",
   async (ms) => {
     const server = await world.server({ env: WITH_SPARE });
     await withSpare(server);
@@ -66,7 +66,7 @@ it("a suspended Claude Code, which does not notice the server's death, is ended 
   await world.quiet(10_000);
 });
 
-it("a server ends the processes that a dead server of its store has left, and no others", async () => {
+it("a server ends the processes that a dead server of its store has left behind, and no others", async () => {
   const elsewhere = ["--store", join(world.folder(), "store.db")];
   const [dead, foreign, neighbour, inMemory] = await Promise.all([
     world.server(),
@@ -87,7 +87,7 @@ it("a server ends the processes that a dead server of its store has left, and no
   await killWithReaper(dead);
   await killWithReaper(foreign);
   await expect.poll(() => world.processes().length).toBeGreaterThan(0);
-  // By kind: for an instant between fork and exec, a process that a daemon starts looks like that daemon.
+  // Compares kinds, not pids: between fork and exec, a child of a daemon looks like the daemon.
   const living = () => Object.entries(theirs).map(([whose, daemons]) => [whose, daemons.kinds()]);
   const before = living();
   const agents = agentsOf(neighbour);

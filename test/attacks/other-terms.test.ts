@@ -6,14 +6,14 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { daemonStatus } from "../kit/faults/shims.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Clients of one daemon with other terms: each tries to get around those of the other one. */
+/** Clients of a daemon with different terms: each tries to bypass the other's terms. */
 
 const world = useWorld({ agent: "stand-in", daemon: "never" });
 
 const bash = (command: string) => ({ name: "Bash", input: { command } });
 const running = (command: string) => scriptTag([{ tools: [bash(command)] }, { text: "Over." }]);
 
-/** A turn of the looser client runs, and a prompt of the stricter one waits behind it, held by an interrupt. */
+/** Runs a turn of the looser client, queues a prompt of the stricter client behind it, and holds the prompt by an interrupt. */
 async function heldPrompt(looser: string[], stricter: string[]) {
   const daemon = await world.daemon();
   const [loose, strict] = [await daemon.client({ args: looser }), await daemon.client({ args: stricter })];
@@ -30,27 +30,24 @@ async function heldPrompt(looser: string[], stricter: string[]) {
 it.each([
   ["bypassPermissions", ["--allow-bypass"], []],
   ["acceptEdits", [], ["--caller-approves", "none"]],
-])(
-  "a looser client cannot set %s for a prompt of a stricter one that is held",
-  async (permissionMode, looser, stricter) => {
-    const { loose, made, sessionId, strict } = await heldPrompt(looser, stricter);
-    const mode = { action: "set_permission_mode", sessionId, permissionMode };
-    const refused = await loose.refusal("claude_code_session", mode);
-    await loose.call("claude_code_session", { action: "release_queue", sessionId });
-    await loose.news(sessionId);
-    expect(existsSync(made)).toBe(false);
-    expect(refused).toMatchObject({ code: "PERMISSION_DENIED" });
-    await loose.call("claude_code_session", { action: "interrupt", sessionId });
-    await loose.end(sessionId);
-    // Behind a prompt of its own nothing keeps the session's client from it.
-    await loose.call("claude_code_reply", { sessionId, prompt: scriptTag([{ text: "Own." }]) });
-    await loose.end(sessionId);
-    await loose.call("claude_code_session", mode);
-    await strict.close();
-  },
-);
+])("a looser client cannot set %s for a held prompt of a stricter client", async (permissionMode, looser, stricter) => {
+  const { loose, made, sessionId, strict } = await heldPrompt(looser, stricter);
+  const mode = { action: "set_permission_mode", sessionId, permissionMode };
+  const refused = await loose.refusal("claude_code_session", mode);
+  await loose.call("claude_code_session", { action: "release_queue", sessionId });
+  await loose.news(sessionId);
+  expect(existsSync(made)).toBe(false);
+  expect(refused).toMatchObject({ code: "PERMISSION_DENIED" });
+  await loose.call("claude_code_session", { action: "interrupt", sessionId });
+  await loose.end(sessionId);
+  // Once the stricter prompt is done, the session's own client may set the mode.
+  await loose.call("claude_code_reply", { sessionId, prompt: scriptTag([{ text: "Own." }]) });
+  await loose.end(sessionId);
+  await loose.call("claude_code_session", mode);
+  await strict.close();
+});
 
-it("a user's file that is no file is refused, and keeps no client from a daemon that runs", async () => {
+it("a settings file that is not a regular file stops a new daemon, but not a client of a running daemon", async () => {
   const home = world.folder();
   const [folder, fifo] = [world.folder(), join(world.folder(), "claude-agents-mcp")];
   mkdirSync(fifo);
@@ -66,7 +63,7 @@ it("a user's file that is no file is refused, and keeps no client from a daemon 
   await Promise.all([first.close(), second.close()]);
 });
 
-it("a client with a large environment has sessions of its own, and leaves those of the others as they are", async () => {
+it("a client with a large environment has sessions of its own, and does not disturb those of other clients", async () => {
   const daemon = await world.daemon();
   const first = await daemon.client();
   const over = { prompt: scriptTag([{ text: "Over." }]), waitMs: 40_000 };

@@ -7,13 +7,13 @@ import type { Answer } from "../kit/clients/connection.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Another Claude Code of the same configuration folder starts no turn of a session. */
+/** Another Claude Code with the same configuration folder starts no turn of a session. */
 
 const world = useWorld({ daemon: "never" });
 let refusing: Server;
 let asking: Server;
 beforeAll(async () => {
-  // Senders are offered `SendMessage` without a search.
+  // Gives senders the tool `SendMessage` without a search.
   const env = { ENABLE_TOOL_SEARCH: "false" };
   refusing = await world.server({ env });
   asking = await world.server({ args: ["--ask-rules", "PeerMessage"], env });
@@ -22,7 +22,7 @@ afterEach(() => rmSync(join(world.configFolder, "settings.json"), { force: true 
 
 let victims = 0;
 
-/** A session that may run every command, and a message at which it would write a file. */
+/** Starts a session that may run every command, and returns a message that would make it write a file. */
 async function victimOf(server: Server, script: Parameters<typeof scriptTag>[0]) {
   const cwd = world.folder();
   const title = `victim-${String((victims += 1))}`;
@@ -37,27 +37,27 @@ async function victimOf(server: Server, script: Parameters<typeof scriptTag>[0])
   return { sessionId, title, file, message: messageTo(title, obey) };
 }
 
-/** Claude Code says so in a tool's result. */
+/** Success of `SendMessage` in its result. */
 const SENT = /\\"success\\+":true/;
 
-/** The transcript of a session that sends the message without a request. */
+/** Sends the message from a session of `server`, without a request; returns the transcript. */
 async function sendFrom(server: Server, message: Parameters<typeof scriptTag>[0]): Promise<string> {
   const sender = { prompt: scriptTag(message), cwd: world.folder(), waitMs: 40_000 };
   const { sessionId } = await server.call("claude_code", sender);
   return world.transcript(sessionId);
 }
 
-/** Runs until the test releases it. */
+/** Script that waits for the test to release `gate`. */
 const atWork = (gate: string) => [{ gateBefore: gate, text: "Worked." }];
 
-describe("a message of another session is refused", () => {
+describe("messages from other sessions", () => {
   const opened = { crossSessionInbound: "accept", env: { CLAUDE_CODE_HARBOR_KITE: "1" } };
 
   it.each([
-    ["that is idle", undefined, false],
-    ["that is idle, with messages accepted in the user's settings", { crossSessionInbound: "accept" }, false],
-    ["that is idle, with the sessions shown by the user's settings", opened, true],
-  ])("by a session %s", async (_, settings, isSent) => {
+    ["", undefined, false],
+    [", with messages accepted in the user's settings", { crossSessionInbound: "accept" }, false],
+    [", with sessions shown by the user's settings", opened, true],
+  ])("an idle session refuses a message%s", async (_, settings, isSent) => {
     if (settings) writeFileSync(join(world.configFolder, "settings.json"), JSON.stringify(settings));
     const { file, message, sessionId, title } = await victimOf(refusing, [{ text: "Here." }]);
     await refusing.end(sessionId);
@@ -71,7 +71,7 @@ describe("a message of another session is refused", () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  it("by a session in a turn, which goes on without it", async () => {
+  it("a session refuses a message during a turn, and the turn continues", async () => {
     writeFileSync(join(world.configFolder, "settings.json"), JSON.stringify(opened));
     const { file, message, sessionId } = await victimOf(refusing, atWork("refused"));
     await world.model.waitForRequest((request) => request.sessionId === sessionId);
@@ -82,7 +82,7 @@ describe("a message of another session is refused", () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  it("and a session of this server can send none", async () => {
+  it("a session of this server cannot send messages", async () => {
     const { message, title } = await victimOf(asking, [{ text: "Here." }]);
     const said = await sendFrom(refusing, message);
     expect(said).toContain("SendMessage");
@@ -91,34 +91,37 @@ describe("a message of another session is refused", () => {
   });
 });
 
-describe("with --ask-rules PeerMessage a message is a request that names its sender", () => {
+describe("messages with --ask-rules PeerMessage", () => {
   const decide = async (sessionId: string, requestId: string | undefined, decision: string) =>
     asking.call("claude_code_check", { action: "respond_permission", sessionId, requestId, decision });
 
-  it.each(["deny", "allow"])("to an idle session: %s", async (decision) => {
-    const { file, message, sessionId } = await victimOf(asking, [{ text: "Here." }]);
-    const { nextCursor } = await asking.end(sessionId);
-    await runStranger(world, message);
-    const { actions } = await asking.news(sessionId, nextCursor);
-    const [request] = actions;
-    expect(request).toMatchObject({
-      toolName: "PeerMessage",
-      input: {
-        name: expect.stringMatching(/^work-/),
-        from: expect.stringMatching(/^uds:/),
-        message: expect.stringMatching(/^Please do this/),
-      },
-      risk: { level: "all" },
-    });
-    expect(existsSync(file)).toBe(false);
-    await decide(sessionId, request?.requestId, decision);
-    const { events, result } = await asking.end(sessionId, nextCursor);
-    expect(result?.errorSubtype).toBe(decision === "deny" ? "prompt_blocked" : undefined);
-    expect(JSON.stringify(events)).toMatch(/This turn was begun by another session, work-\S+ \(uds:/);
-    expect(existsSync(file)).toBe(decision === "allow");
-  });
+  it.each(["deny", "allow"])(
+    "a message to an idle session is a request that names its sender: %s",
+    async (decision) => {
+      const { file, message, sessionId } = await victimOf(asking, [{ text: "Here." }]);
+      const { nextCursor } = await asking.end(sessionId);
+      await runStranger(world, message);
+      const { actions } = await asking.news(sessionId, nextCursor);
+      const [request] = actions;
+      expect(request).toMatchObject({
+        toolName: "PeerMessage",
+        input: {
+          name: expect.stringMatching(/^work-/),
+          from: expect.stringMatching(/^uds:/),
+          message: expect.stringMatching(/^Please do this/),
+        },
+        risk: { level: "all" },
+      });
+      expect(existsSync(file)).toBe(false);
+      await decide(sessionId, request?.requestId, decision);
+      const { events, result } = await asking.end(sessionId, nextCursor);
+      expect(result?.errorSubtype).toBe(decision === "deny" ? "prompt_blocked" : undefined);
+      expect(JSON.stringify(events)).toMatch(/This turn was begun by another session, work-\S+ \(uds:/);
+      expect(existsSync(file)).toBe(decision === "allow");
+    },
+  );
 
-  it("also of a session of this server", async () => {
+  it("a message from a session of the same server is a request", async () => {
     const { file, message, sessionId } = await victimOf(asking, [{ text: "Here." }]);
     const { nextCursor } = await asking.end(sessionId);
     expect(await sendFrom(asking, message)).toMatch(SENT);
@@ -129,7 +132,7 @@ describe("with --ask-rules PeerMessage a message is a request that names its sen
     expect(existsSync(file)).toBe(false);
   });
 
-  it("to a session in a turn: it holds the turn, and denied it is not seen", async () => {
+  it("a message during a turn holds the turn; if denied, the model does not see it", async () => {
     const { file, message, sessionId } = await victimOf(asking, [
       { tools: [{ name: "Bash", input: { command: "true" } }], gateBefore: "asked" },
       { text: "Worked." },
@@ -149,7 +152,7 @@ describe("with --ask-rules PeerMessage a message is a request that names its sen
     expect(existsSync(file)).toBe(false);
   });
 
-  it("and is dropped when the turn is interrupted", async () => {
+  it("a message is dropped when its turn is interrupted", async () => {
     const { file, message, sessionId } = await victimOf(asking, [{ text: "Here." }]);
     const { nextCursor } = await asking.end(sessionId);
     await runStranger(world, message);
@@ -182,8 +185,8 @@ it.each([
   expect(existsSync(file)).toBe(isMade);
 });
 
-describe("a scheduled task that lies in a folder", () => {
-  /** A folder whose task is due. */
+describe("a scheduled task in a folder", () => {
+  /** Creates a folder whose scheduled task is due. */
   const folderWithTask = () => {
     const cwd = world.folder();
     mkdirSync(join(cwd, ".claude"));
@@ -194,7 +197,7 @@ describe("a scheduled task that lies in a folder", () => {
   };
 
   it.each([["the default sources of settings"], ["no source of the project", ["user"]]])(
-    "begins no turn where the folder is not trusted, with %s",
+    "a task of an untrusted folder begins no turn, with %s",
     async (_, settingSources?: string[]) => {
       const prompt = scriptTag([{ text: "Mine." }]);
       const given = { prompt, cwd: folderWithTask(), waitMs: 40_000, ...(settingSources && { settingSources }) };
@@ -205,7 +208,7 @@ describe("a scheduled task that lies in a folder", () => {
     },
   );
 
-  it("begins a turn where the operator trusts it, which an event tells", async () => {
+  it("a task of a trusted folder begins a turn, reported by an event", async () => {
     const cwd = folderWithTask();
     const trusting = await world.server({ args: ["--trust-dir", cwd] });
     const given = { prompt: scriptTag([{ text: "Mine." }]), cwd };

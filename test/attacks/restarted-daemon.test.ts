@@ -7,7 +7,7 @@ import { storedEvents } from "../kit/store/stored.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A named daemon that is killed and started again with other settings, which goes on with a Claude Code of the former. */
+/** A named daemon, killed and restarted with other settings, continues with a Claude Code of its predecessor. */
 
 const world = useWorld();
 const RULES = ["--deny-rules", "Bash(touch denied*)"];
@@ -28,7 +28,7 @@ async function prompt({ server, sessionId }: Attack, text: string): Promise<void
   await server.call("claude_code_reply", { sessionId, prompt: text });
 }
 
-/** Until the session asks, or its second turn has ended. */
+/** Waits until the session asks, or its second turn has ended. */
 async function settled(sessionId: string): Promise<void> {
   const types = async () => (await storedEvents(join(world.configFolder, ".."), sessionId)).map(({ type }) => type);
   const isSettled = async () => {
@@ -38,7 +38,7 @@ async function settled(sessionId: string): Promise<void> {
   await expect.poll(isSettled, { timeout: 30_000 }).toBe(true);
 }
 
-/** Of the user. */
+/** Adds a skill of the user. */
 function addSkill(): void {
   const folder = join(world.configFolder, "skills", "make");
   mkdirSync(folder, { recursive: true });
@@ -63,27 +63,24 @@ interface Row {
   readonly after: readonly string[];
   readonly act: (attack: Attack) => Promise<void>;
   readonly file: string;
-  /** Processes of the session. */
+  /** Number of processes of the session. Default: 1. */
   readonly starts?: number;
 }
 
 it.each<[string, Row]>([
+  ["a skill's command that a new rule denies", { before: [], after: RULES, act: useSkill, file: "denied", starts: 2 }],
+  ["a skill's command that a former rule denied", { before: RULES, after: [], act: useSkill, file: "denied" }],
   [
-    "a command of a skill that a rule denies since",
-    { before: [], after: RULES, act: useSkill, file: "denied", starts: 2 },
-  ],
-  ["a command of a skill that a rule denied before", { before: RULES, after: [], act: useSkill, file: "denied" }],
-  [
-    "a command of a skill, with messages asked before",
+    "a skill's command, when messages were asked before",
     { before: [...RULES, ...ASKING], after: RULES, act: useSkill, file: "denied", starts: 2 },
   ],
   [
-    "a file that runs by itself, with rules since",
+    "a write to a file that other programs execute, under new rules",
     { before: [], after: RULES, act: write(".github/workflows/ci.yml"), file: ".github/workflows/ci.yml", starts: 2 },
   ],
   ["a message that would have been asked before", { before: ASKING, after: [], act: sendMessage, file: "denied" }],
   ["a message that is asked", { before: ASKING, after: [...ASKING, ...RULES], act: sendMessage, file: "denied" }],
-])("%s", { timeout: 60_000 }, async (name, { act, after, before, file, starts = 1 }) => {
+])("a restarted daemon stops %s", { timeout: 60_000 }, async (name, { act, after, before, file, starts = 1 }) => {
   const title = name.replaceAll(/\W+/g, "-");
   const daemon = `d${String((daemons += 1))}`;
   const first = await world.daemon({ name: daemon, args: [...before], env });
@@ -104,7 +101,7 @@ it.each<[string, Row]>([
   await act({ cwd, server, sessionId, title });
   await settled(sessionId);
   const log = await storedEvents(join(world.configFolder, ".."), sessionId);
-  // A prompt under stricter rules than those of an idle process starts another one.
+  // A prompt under stricter rules than those of an idle process starts another process.
   expect(log.filter(({ type }) => type === "process.started")).toHaveLength(starts);
   expect(existsSync(join(cwd, file))).toBe(false);
 });

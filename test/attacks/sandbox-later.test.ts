@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(async () => world.close());
 
 describe("a sandboxed session", () => {
-  it("cannot write what runs outside later: Claude Code's configuration, programs in PATH, hooks of a trusted project and of git", async () => {
+  it("a sandboxed session cannot write files that run outside later: Claude Code's settings, programs in PATH, hooks of a trusted project and git", async () => {
     execFileSync("git", ["init", "-q", project]);
     const paths = [
       join(world.configFolder, "settings.json"),
@@ -41,7 +41,7 @@ describe("a sandboxed session", () => {
         ...paths.filter((path) => path.startsWith(project)).map(write),
         bash("mv bin bin2; mkdir bin; touch bin/bwrap; mv .git git2; mkdir -p .git/hooks; touch .git/hooks/pre-commit"),
       ],
-      // Once as the session's own folder, once as its parent.
+      // `project` is the session's own folder here, and an additional folder below.
       { cwd: project },
     );
     await tries(
@@ -58,7 +58,7 @@ describe("a sandboxed session", () => {
     expect(paths.filter((path) => existsSync(path))).toEqual([]);
   });
 
-  it("is not loosened by settings of a project that is trusted by name; settings below it are not read", async () => {
+  it("settings of a trusted project do not loosen the sandbox, and settings in a folder below it are not read", async () => {
     const cwd = world.folder();
     const trusting = await world.server({
       args: ["--sandbox", "required", "--allow-bypass", "--trust-dir", cwd],
@@ -94,9 +94,9 @@ describe("a sandboxed session", () => {
     expect(readdirSync(outside)).toEqual(before);
   });
 
-  it("leaves no daemon: what a command leaves behind ends with its sandbox", async () => {
+  it("processes left behind by a command end with its sandbox", async () => {
     const cwd = world.folder();
-    // A duration that no other process sleeps.
+    // Duration that no other process sleeps for.
     const sleep = `sleep 86${String(process.pid)}`;
     const kinds = [
       `${sleep} &`,

@@ -38,11 +38,11 @@ beforeAll(async () => {
 });
 afterAll(async () => world.close());
 
-describe("a sandboxed session writes nothing outside its folders", () => {
-  // The kernel refuses the write, whatever makes it: every third spelling, or all with AMOUNTS=full.
+describe("writes of a sandboxed session outside its folders", () => {
+  // Every third spelling, or all with AMOUNTS=full: the kernel refuses the write of any spelling.
   const named = Object.entries(SPELLINGS).filter((_, at) => at % amount(3, 1) === 0);
 
-  it("by any spelling of a command, each of which works without a sandbox", async () => {
+  it("no spelling of a command writes outside, though each works without a sandbox", async () => {
     const free = world.folder();
     const tryFreely = async ([name, spelled]: (typeof named)[number], index: number): Promise<string[]> => {
       const folder = join(free, String(index));
@@ -71,7 +71,7 @@ describe("a sandboxed session writes nothing outside its folders", () => {
     expect(readdirSync(outside)).toEqual(before);
   }, 300_000);
 
-  it("when it asks to run outside, in the background, or by a file tool, through a link too", async () => {
+  it("an unsandboxed command, a background command and a file tool write nothing outside, even through a link", async () => {
     const cwd = world.folder();
     const before = readdirSync(outside);
     const done = await tries(
@@ -91,7 +91,7 @@ describe("a sandboxed session writes nothing outside its folders", () => {
     expect(readdirSync(outside)).toEqual(before);
   });
 
-  it("in a process that was started ahead of it", async () => {
+  it("a session in a spare process writes nothing outside", async () => {
     const options = { cwd: project, permissionMode: "default", allowedTools: ["Bash"] };
     const ahead = await sandboxed.another(["--spares", "1"]);
     await tries(ahead, [bash("true")], options);
@@ -104,7 +104,7 @@ describe("a sandboxed session writes nothing outside its folders", () => {
     expect(readdirSync(outside)).toEqual(before);
   });
 
-  it("after another folder was approved for it", async () => {
+  it("a session writes nothing outside after approval of another folder", async () => {
     const cwd = world.folder();
     const before = readdirSync(outside);
     const script = [{ tools: [bash("touch inside")] }, { tools: [write(join(outside, "M"))] }, { text: "tried" }];
@@ -130,8 +130,8 @@ describe("a sandboxed session writes nothing outside its folders", () => {
   });
 });
 
-describe("a sandboxed session does not reach", () => {
-  it("a file that a rule denies, however it is read", async () => {
+describe("reads and connections of a sandboxed session", () => {
+  it("a file that a rule denies cannot be read by any command", async () => {
     const cwd = world.folder();
     mkdirSync(join(cwd, "sub"));
     for (const file of [".env", "sub/.env"]) writeFileSync(join(cwd, file), SECRET);
@@ -149,13 +149,13 @@ describe("a sandboxed session does not reach", () => {
       ],
       { cwd },
     );
-    // Everything that the model was sent.
+    // Includes everything that was sent to the model.
     const transcript = world.transcript(done.sessionId);
     const isTold = [transcript.includes("in plain sight"), transcript.includes(SECRET)];
     expect(isTold).toEqual([true, false]);
   });
 
-  it("a socket of the machine, or a port on it", async () => {
+  it("sockets and ports of the machine cannot be reached", async () => {
     const cwd = world.folder();
     let reached = 0;
     const listen = async (at: string | number): Promise<Listener> => {
@@ -188,13 +188,13 @@ describe("a sandboxed session does not reach", () => {
     tcp.close();
     expect(reached).toBe(0);
     expect(outputs(done).match(/^no E/gm)).toHaveLength(2);
-    // Claude Code's own proxy stands for the network: it refuses every host that is not listed.
+    // Claude Code's own proxy stands in for the network, and refuses every host that is not listed.
     expect(outputs(done)).toContain("403");
   });
 });
 
-describe("Claude Code's own tools that reach out", () => {
-  it("need approval in every mode, since they run outside the sandbox", async () => {
+describe("Claude Code's own network tools", () => {
+  it("WebFetch needs approval even in bypassPermissions, because it runs outside the sandbox", async () => {
     const input = { url: "http://example.com/", prompt: "what is there" };
     const script = [{ tools: [{ name: "WebFetch", input }] }, { text: "tried" }];
     const asked = await play(server, script, { ...bypass, cwd: world.folder() });

@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Commands in the text of a skill (`!` lines), which Claude Code runs by itself, under the rules of the operator. */
+/** Commands in the text of a skill (`!` lines), run by Claude Code itself, under the operator's rules. */
 
 const world = useWorld({ daemon: "never" });
 const RULES = ["--deny-rules", "Bash(touch denied*)", "--ask-rules", "Bash(touch asked*)"];
@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 let skills = 0;
 
-/** A skill of the user with this command, which it allows itself. */
+/** Adds a user's skill that runs `command` and allows Bash itself. */
 function skillWith(command: string): string {
   const name = `make-${String((skills += 1))}`;
   const folder = join(world.configFolder, "skills", name);
@@ -27,7 +27,7 @@ function skillWith(command: string): string {
   return name;
 }
 
-/** A session whose caller names the skill, or whose model uses it. */
+/** Starts a session in which the caller names the skill, or the model uses it. */
 async function use(name: string, how: "caller" | "model", options: object = {}) {
   const cwd = world.folder();
   const steps = [{ tools: [{ name: "Skill", input: { skill: name } }] }, { text: "Used." }];
@@ -40,7 +40,7 @@ async function use(name: string, how: "caller" | "model", options: object = {}) 
 const UNREADABLE = "sh -c 'touch spelled'";
 
 describe.each(["caller", "model"] as const)("a command of a skill that the %s uses", (how) => {
-  it("runs where no rule names it", async () => {
+  it("a command of a skill runs if no rule names it", async () => {
     const { made, sessionId } = await use(skillWith("touch free"), how);
     expect((await server.end(sessionId)).result).toMatchObject({ result: "Used.", isError: false });
     expect(made("free")).toBe(true);
@@ -60,7 +60,7 @@ describe.each(["caller", "model"] as const)("a command of a skill that the %s us
       "it cannot be read and the session does not ask",
       { command: UNREADABLE, file: "spelled", options: { permissionMode: "dontAsk" }, why: /cannot be checked/ },
     ],
-  ])("does not run where %s, and the skill says why", async (_, { command, file, options, why }) => {
+  ])("a command of a skill does not run if %s, and the skill says why", async (_, { command, file, options, why }) => {
     const { made, sessionId } = await use(skillWith(command), how, options);
     const { actions, result } = await server.end(sessionId);
     expect(result?.result).toBe("Used.");
@@ -72,24 +72,27 @@ describe.each(["caller", "model"] as const)("a command of a skill that the %s us
   it.each([
     ["a rule asks for it", "find . -maxdepth 0 -exec touch asked ';'", "asked"],
     ["it cannot be read", UNREADABLE, "spelled"],
-  ])("is a request where %s: allowed it runs, denied it does not", async (_, command, file) => {
-    const name = skillWith(command);
-    for (const decision of ["allow", "deny"]) {
-      const { made, sessionId } = await use(name, how);
-      const { actions, nextCursor } = await server.news(sessionId);
-      expect(actions).toMatchObject([
-        { toolName: "Bash", input: { command }, decisionReason: expect.stringContaining(`/${name}`) },
-      ]);
-      expect(made(file)).toBe(false);
-      const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision };
-      await server.call("claude_code_check", answer);
-      expect((await server.end(sessionId, nextCursor)).result).toMatchObject({ result: "Used.", isError: false });
-      expect(made(file)).toBe(decision === "allow");
-    }
-  });
+  ])(
+    "a command of a skill becomes a request if %s; it runs if allowed, and not if denied",
+    async (_, command, file) => {
+      const name = skillWith(command);
+      for (const decision of ["allow", "deny"]) {
+        const { made, sessionId } = await use(name, how);
+        const { actions, nextCursor } = await server.news(sessionId);
+        expect(actions).toMatchObject([
+          { toolName: "Bash", input: { command }, decisionReason: expect.stringContaining(`/${name}`) },
+        ]);
+        expect(made(file)).toBe(false);
+        const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision };
+        await server.call("claude_code_check", answer);
+        expect((await server.end(sessionId, nextCursor)).result).toMatchObject({ result: "Used.", isError: false });
+        expect(made(file)).toBe(decision === "allow");
+      }
+    },
+  );
 });
 
-it("a command that a rule asks for in plain words is refused by Claude Code itself, which cannot ask there", async () => {
+it("Claude Code itself refuses a skill's command that an ask rule matches literally, because it cannot ask there", async () => {
   const { made, sessionId } = await use(skillWith("touch asked"), "caller");
   const { actions, result } = await server.end(sessionId);
   expect(actions).toEqual([]);
@@ -97,7 +100,7 @@ it("a command that a rule asks for in plain words is refused by Claude Code itse
   expect(made("asked")).toBe(false);
 });
 
-it("a Claude Code without the hook runs no command of a skill, where a rule names any", async () => {
+it("a Claude Code without the hook runs no command of a skill while command rules exist", async () => {
   const older = join(world.folder(), "claude");
   const real = bundledClaudes()[0] ?? "claude";
   writeFileSync(

@@ -6,18 +6,18 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { useWorld } from "../kit/world.ts";
 import { TAMPERINGS } from "../kit/store/tampering.ts";
 
-/** The files of the store are changed under a server in which a turn runs. */
+/** Changes the files of a store while its server runs a turn. */
 
 const world = useWorld({ agent: "stand-in" });
 
 /** Long, because several Claude Codes start at once. */
 const PATIENT = { advanced: { sessionInitTimeoutMs: 60_000 } };
 const look = { action: "poll", until: "end", waitMs: 40_000 };
-/** The other changes are found in the same way: test/unit/store-changed.test.ts has them all. */
+/** All other changes are detected alike; test/unit/store-changed.test.ts has the full list. */
 const ROWS = TAMPERINGS.filter(([what]) => !/index|another log/.test(what));
 
-describe.concurrent("the store is changed under the server", { timeout: 300_000 }, () => {
-  it.each(ROWS)("%s: the turn is stopped, and new and waiting calls say why", async (what, tamper, told) => {
+describe.concurrent("changes of store files in use", { timeout: 300_000 }, () => {
+  it.each(ROWS)("a turn stops, and new and waiting calls say why, when %s", async (what, tamper, told) => {
     const store = join(world.folder(), "store.db");
     const env = { CLAUDE_CODE_MCP_STORE: store };
     const server = await world.server({ env });
@@ -33,7 +33,7 @@ describe.concurrent("the store is changed under the server", { timeout: 300_000 
     const waiting = asked();
     await tamper(store);
 
-    // A replaced file can hold the session: then its log says why.
+    // A replaced file can hold the session: then the session's log has the reason.
     for (const answer of [await waiting, await asked()]) {
       expect(answer).toContain(told);
       expect(answer).not.toContain("everything reported before is stored");
@@ -42,12 +42,12 @@ describe.concurrent("the store is changed under the server", { timeout: 300_000 
     await vi.waitFor(() => expect(world.processes().filter(isMine)).toEqual([]), 15_000);
     await server.close();
 
-    // The next server can use the store, unless it is now a newer server's.
+    // The next server can use the store, unless a newer server has changed it.
     const next = await world.server({ env });
     const begun = { prompt: scriptTag([{ text: "Good." }]), cwd: world.folder(), waitMs: 45_000, ...PATIENT };
     const after = await next.call("claude_code", begun).then(({ result }) => result?.result, String);
     expect(after).toContain(what.startsWith("a newer") ? told : "Good.");
-    // SQLite still holds the content of a log that was only deleted.
+    // SQLite still holds the content of a deleted log.
     const kept = await next
       .call("claude_code_check", { ...look, sessionId, cursor: 1, waitMs: 0, responseMode: "full" })
       .then(

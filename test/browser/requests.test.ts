@@ -8,9 +8,9 @@ import { calling, writing } from "../kit/people/fake-user.ts";
 import { allGone, cards, entry, press, startSession } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
-/** Requests of Claude Code, answered on the page: the tool has run or has not, and the timeline says who decided. */
+/** Answers requests on the page: checks that the tool has run or not, and that the timeline names the approver. */
 
-/** The main story is of the real Claude Code; the other kinds of answers are of the stand-in. */
+/** `real`: the real Claude Code, for the main story. `desk`: the stand-in, for the other kinds of answers. */
 let real: Desk;
 let desk: Desk;
 beforeAll(async () => {
@@ -21,7 +21,7 @@ afterEach(async (test) => {
 });
 afterAll(async () => Promise.all([real, desk].map(async (each) => each.close())));
 
-/** Waits until no open card is left. */
+/** Waits until the turn is done and no open card is left. */
 const allDone = async (page: Page) => {
   await entry(page, "Turn done").last().waitFor();
   await allGone(page);
@@ -33,7 +33,7 @@ it("a session is started from the form, its request allowed, and the file is wri
   const file = join(cwd, "hello.txt");
   const id = await startSession(page, `Write hello. ${calling([writing(file)])}`, { cwd });
   const card = cards(page, "Claude Code asks to write a file");
-  // A file that is not there has no content to lose, and none is told to be lost.
+  // The file does not exist, so that no content is lost, and the text must not claim a loss.
   await card.getByText("hello.txt is written as a whole: existing content is lost").waitFor();
   expect(existsSync(file)).toBe(false);
   await press(card, "Allow");
@@ -52,7 +52,7 @@ it("a session is started from the form, its request allowed, and the file is wri
     .waitFor();
 });
 
-it("a denial reaches Claude Code with its message, and nothing is run", async () => {
+it("a denial reaches Claude Code with its message, and the tool does not run", async () => {
   const { page } = await desk.open({ hasClock: true });
   const cwd = desk.world.folder();
   const file = join(cwd, "secret.txt");
@@ -76,7 +76,7 @@ it("an input can be edited before it is allowed, and invalid JSON is not sent", 
   await press(card, "Edit input…");
   const input = card.getByLabel("Input, as JSON");
   await input.fill("x");
-  // What is selected when the field is first marked as wrong: a user who sees that may type at once.
+  // Reads the selection when the field is first marked invalid, because a user who sees the mark may type at once.
   const selected = page.evaluate(`new Promise((resolve) => {
     const field = document.querySelector(".requests-card textarea");
     const read = () => resolve([field.ariaInvalid, field.selectionStart, field.selectionEnd]);
@@ -91,7 +91,7 @@ it("an input can be edited before it is allowed, and invalid JSON is not sent", 
   expect(readFileSync(file, "utf8")).toBe("hello from the console");
 });
 
-it("a tool that is allowed for the session is not asked again until that is revoked", async () => {
+it("a tool allowed for the session is not asked again until the permission is revoked", async () => {
   const { page } = await desk.open({ hasClock: true });
   const cwd = desk.world.folder();
   const touch = (name: string) => ({ name: "Bash", input: { command: `touch ${name}`, description: "Make a file" } });
@@ -165,7 +165,7 @@ it("a plan is sent back with feedback, and then approved", async () => {
   const cwd = desk.world.folder();
   const id = await startSession(page, scriptTag([{ text: "I think." }]), { cwd, mode: "Plan" });
   await allDone(page);
-  // The file into which Claude Code has told the model to write its plan.
+  // File into which Claude Code tells the model to write its plan.
   const [, planFile = ""] = /"planFilePath":"([^"]+)"/.exec(desk.world.transcript(id)) ?? [];
   const plan = "# First things first\n\n1. Read everything.\n2. Change **one** line.";
   const show = { name: "ExitPlanMode", input: {} };

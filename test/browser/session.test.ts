@@ -9,7 +9,7 @@ import { calling, writing } from "../kit/people/fake-user.ts";
 import { cards, entry, shownEvents, startSession } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
-/** A session on its page: prompts, interrupt, cancel, rewind, rename and delete, and all of it without a mouse. */
+/** A session on its page: prompts, interrupt, cancel, rewind, rename and delete, and a user without a mouse. */
 
 let desk: Desk;
 beforeAll(async () => {
@@ -23,7 +23,7 @@ const say = async (page: Page, prompt: string) => {
   await page.getByRole("button", { name: "Send" }).click();
 };
 const detail = async (id: string) => desk.api.get<SessionDetail>(`sessions/${id}`);
-/** The model is asked for an answer behind this gate. */
+/** Waits until the model is asked for answer `entryNumber`. */
 const atGate = async (id: string, entryNumber: number) =>
   desk.world.model.waitForRequest(
     ({ served, sessionId }) => sessionId === id && "entry" in served && served.entry === entryNumber,
@@ -32,7 +32,7 @@ const turnsDone = async (page: Page, count: number) => {
   await expect.poll(async () => entry(page, "Turn done").count()).toBe(count);
 };
 
-/** The buttons of the session as a whole, where they stand. */
+/** Returns name and position of the buttons that act on the whole session. */
 const actionsOf = async (page: Page) => {
   const buttons = await page.getByRole("button", { name: /^(Interrupt|Cancel session|Delete)/ }).all();
   return Promise.all(
@@ -45,7 +45,7 @@ const actionsOf = async (page: Page) => {
 };
 
 describe("while a turn runs", () => {
-  it("a prompt waits for its end, and another joins it", async () => {
+  it("a prompt during a turn waits for its end or joins it, as chosen", async () => {
     const { page } = await desk.open();
     const script = [{ text: "One.", gateBefore: "steer-1" }, { text: "Two, as you wish." }];
     const id = await startSession(page, scriptTag(script), { cwd: desk.world.folder() });
@@ -59,12 +59,12 @@ describe("while a turn runs", () => {
     desk.world.model.release("steer-1");
     await entry(page, "Three, later.").waitFor();
     await turnsDone(page, 2);
-    // It is shown where it was delivered, not within the turn before it.
+    // The prompt is shown at its delivery, not within the turn before it.
     const shown = await page.locator(".timeline-items > li").allInnerTexts();
     const at = (words: RegExp) => shown.findIndex((each) => words.test(each));
     const order = [at(/One\./), at(/Turn done/), at(/^Prompt\s+Later\./), at(/^Three, later/)];
     expect(order).toEqual(order.toSorted((a, b) => a - b));
-    // No file was changed: there is nothing to rewind.
+    // No file was changed, so that nothing can be rewound.
     expect(await page.getByRole("button", { name: /^Rewind files/ }).count()).toBe(0);
     expect(await detail(id)).toMatchObject({ status: "idle", queued: 0 });
     expect(desk.world.transcript(id)).toContain("Hurry up, please.");
@@ -78,7 +78,7 @@ describe("while a turn runs", () => {
     await page.getByLabel("Prompt").fill("Pressed.");
     await page.getByRole("button", { name: "Send" }).hover();
     await page.mouse.down();
-    // Meanwhile another window sends a prompt.
+    // Sends a prompt from another window meanwhile.
     await desk.api.post(`sessions/${id}/reply`, { prompt: "Meanwhile.", idempotencyKey: "a", whenBusy: "queue" });
     await page.getByText("1 prompt is queued until this turn ends.").waitFor();
     await page.getByText("Meanwhile.").waitFor();
@@ -101,7 +101,7 @@ describe("while a turn runs", () => {
     expect(await page.getByText("Request interrupted by user").count()).toBe(0);
     expect(await page.getByRole("region", { name: "Timeline" }).locator(".problem, .timeline-bad").count()).toBe(0);
     await page.getByText("1 prompt is held since the turn was interrupted.").waitFor();
-    // Pressed a second time, it does nothing, and no other button has come to its place.
+    // A second press is a no-op, and no other button has taken its place.
     expect(await actionsOf(page)).toEqual(before);
     await page.mouse.click(...before[0]!.middle);
     expect(await page.getByRole("dialog").count()).toBe(0);
@@ -110,7 +110,7 @@ describe("while a turn runs", () => {
     await turnsDone(page, 1);
   });
 
-  it("the session is cancelled, with a reason, and takes no more prompts", async () => {
+  it("a cancelled session shows the reason and takes no more prompts", async () => {
     const { page } = await desk.open();
     const id = await startSession(page, scriptTag([{ text: "Never.", gateBefore: "never-2" }]), {
       cwd: desk.world.folder(),
@@ -134,16 +134,16 @@ it("a draft stays while the user looks elsewhere, and the focus is never lost", 
     cwd: desk.world.folder(),
   });
   await page.getByLabel("Prompt").fill("And then");
-  // Shortcut letters do nothing inside a choice.
+  // Shortcut letters are ignored inside a choice.
   await page.getByRole("radio", { name: "Into this turn" }).focus();
   await page.keyboard.press("g");
   await page.keyboard.press("s");
   await page.getByRole("link", { name: /^Half\./ }).click();
   await expect.poll(async () => page.getByLabel("Prompt").inputValue()).toBe("And then");
-  // The heading came twice: before the session was known, and with its name.
+  // The heading changes when the session is loaded: wait for its name.
   await page.getByRole("heading", { level: 1, name: /^Half/ }).waitFor();
   await expect.poll(focused).toBe("h1");
-  // Text typed while it is being sent belongs to the next prompt.
+  // Text typed during sending belongs to the next prompt.
   await page.route("**/reply", async (route) => {
     await page.getByLabel("Prompt").fill("Then this");
     await route.continue();
@@ -160,12 +160,12 @@ it("a draft stays while the user looks elsewhere, and the focus is never lost", 
   await expect.poll(focused).toBe("button");
 });
 
-it("a session is named, and deleted", async () => {
+it("a session can be renamed and deleted", async () => {
   const { page } = await desk.open();
   const words = "Short: see [the notes](docs/notes.md).";
   const id = await startSession(page, scriptTag([{ text: words }]), { cwd: desk.world.folder() });
   await turnsDone(page, 1);
-  // A browser cannot open a file of the agent: its path is shown without a link.
+  // A browser cannot open a file of the agent: the path is shown without a link.
   await entry(page, "Short: see the notes (docs/notes.md).").waitFor();
   expect(await page.getByRole("link", { name: "the notes" }).count()).toBe(0);
   await page.getByRole("button", { name: "Rename" }).click();
@@ -211,7 +211,7 @@ it("files are rewound to their state before a prompt, after a preview of the cha
 
 describe("a server that ends", () => {
   it.each(["SIGTERM", "SIGKILL"] as const)(
-    "by %s is shown as gone; when it is back, the log goes on without gaps or repeats, and without another sign-in",
+    "the page shows a server ended by %s as gone; after its return, the log continues without gaps, repeats or sign-in",
     async (signal) => {
       const opened = await desk.open({ hasClock: true });
       const { page } = opened;
@@ -234,7 +234,7 @@ describe("a server that ends", () => {
       await say(page, scriptTag([{ text: "And on it goes." }]));
       await entry(page, "And on it goes.").waitFor();
       await turnsDone(page, 1);
-      // For some seconds it is said.
+      // The notice disappears after 5 s.
       await page.clock.fastForward(5_000);
       await expect.poll(async () => page.getByText("The server is back.").count()).toBe(0);
       const seen = await shownEvents(page);
@@ -265,7 +265,7 @@ it("a user without a mouse signs in, starts a session, allows its request and re
   await page.keyboard.press("Enter");
   await page.getByRole("navigation").waitFor();
   const task = page.getByLabel("What is to be done?");
-  // The page may show its navigation before it listens to keys.
+  // The page may show its navigation before it handles keys.
   await expect
     .poll(async () => {
       await page.keyboard.press("n");

@@ -7,7 +7,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Each advice that a failed turn or a refused call gives is followed, and gets through. */
+/** Follows the advice of each failed turn or refused call; the next attempt must succeed. */
 
 const world = useWorld({ daemon: "never" });
 const folders = () => ["--trust-dir", dirname(world.folder())];
@@ -27,7 +27,7 @@ const reply = async (sessionId: string, prompt = HELLO, on = server) =>
 const set = async (sessionId: string, args: object, on = server) =>
   on.call("claude_code_session", { sessionId, ...args });
 
-/** A folder with this hook, a shell command. */
+/** Creates a folder with a hook that runs `command`. */
 function hooked(event: string, command: string): string {
   const cwd = world.folder();
   mkdirSync(join(cwd, ".claude"));
@@ -42,10 +42,10 @@ const READ = { tools: [{ name: "Read", input: { file_path: "/x" } }] };
 
 interface Case {
   readonly args: () => object;
-  /** The prompt that fails, if that is not the first. */
+  /** Prompt that fails. Default: the first prompt. */
   readonly next?: string;
   readonly advice: RegExp;
-  /** What the advice says; resolves with the result of what is tried then. */
+  /** Follows the advice; resolves with the result of the next attempt. */
   readonly follow: (sessionId: string, cwd: string) => Promise<unknown>;
 }
 
@@ -142,20 +142,23 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-describe("the advice of a failed turn gets through", () => {
-  it.each(Object.entries(CASES))("%s", async (name, { advice, args, follow, next }) => {
-    const cwd = world.folder();
-    const given = { cwd, ...args() };
-    const { result: first, sessionId } = await start(given);
-    const result = next === undefined ? first : await reply(sessionId, next);
-    expect(result).toMatchObject({ isError: true, errorSubtype: name.replace(/,.*/, "") });
-    expect(result).toMatchObject({ advice: expect.stringMatching(advice) });
-    expect(await follow(sessionId, given.cwd)).toMatchObject({ isError: false });
-  });
+describe("advice of failed turns", () => {
+  it.each(Object.entries(CASES))(
+    "following the advice for %s gets through",
+    async (name, { advice, args, follow, next }) => {
+      const cwd = world.folder();
+      const given = { cwd, ...args() };
+      const { result: first, sessionId } = await start(given);
+      const result = next === undefined ? first : await reply(sessionId, next);
+      expect(result).toMatchObject({ isError: true, errorSubtype: name.replace(/,.*/, "") });
+      expect(result).toMatchObject({ advice: expect.stringMatching(advice) });
+      expect(await follow(sessionId, given.cwd)).toMatchObject({ isError: false });
+    },
+  );
 });
 
-describe("the advice of a refused call gets through", () => {
-  it("for a schema that Claude Code refuses", async () => {
+describe("advice of refused calls", () => {
+  it("following the advice for a refused schema gets through", async () => {
     const schema = z.object({ pair: z.tuple([z.string()]) });
     const format = (target: "draft-7" | "draft-2020-12") => ({
       advanced: { outputFormat: { type: "json_schema", schema: z.toJSONSchema(schema, { target }) } },
@@ -167,22 +170,22 @@ describe("the advice of a refused call gets through", () => {
     expect((await start(format("draft-7"))).result).toMatchObject({ structuredOutput: { pair: ["a"] } });
   });
 
-  it("for a model that is its own fallback", async () => {
+  it("following the advice for a model that is its own fallback gets through", async () => {
     const same = { cwd: world.folder(), prompt: HELLO, model: "sonnet", advanced: { fallbackModel: "sonnet" } };
     expect((await server.refusal("claude_code", same)).text).toContain("fallbackModel: ");
     const { sessionId } = await start({ model: "opus", advanced: { fallbackModel: "sonnet" } });
     await set(sessionId, { action: "set_model", model: "sonnet" });
-    // The next process is started with both.
+    // The next process starts with both models.
     await world.closeServers();
     server = await world.server({ args: folders() });
     expect(await reply(sessionId)).toMatchObject({ isError: false });
   });
 });
 
-describe("the advice for bypassPermissions behind a closed gate gets through", () => {
+describe("advice for bypassPermissions behind a closed gate", () => {
   const standIn = useWorld({ agent: "stand-in" });
 
-  it("by another mode", async () => {
+  it("a session in bypassPermissions continues in another mode, as advised, while the gate is closed", async () => {
     const open = await standIn.server({ args: ["--allow-bypass"], env: { ...WITHOUT_DAEMON, IS_SANDBOX: "1" } });
     const cwd = standIn.folder();
     const { sessionId } = await start({ cwd, permissionMode: "bypassPermissions" }, open);
