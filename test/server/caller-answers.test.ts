@@ -49,7 +49,7 @@ async function asking(user: keyof typeof users.tokens) {
 }
 
 describe("a command, with --caller-approves edits", () => {
-  it("a command is allowed by a signed-in person, and by no token at the console, the webhook's address or the tool", async () => {
+  it("a command beyond --caller-approves is allowed by a person who signs in, and by no token alone", async () => {
     const { client, end, hasRun, requestId, sessionId } = await asking("ann");
     const ann = bearer(users.tokens.ann);
     const atConsole = await send(http, `api/sessions/${sessionId}/requests/${requestId}`, ann);
@@ -72,7 +72,7 @@ describe("a command, with --caller-approves edits", () => {
     expect(hasRun()).toBe(true);
   });
 
-  it("a command is allowed with the scope decide, at the console and at the webhook's address", async () => {
+  it("a command beyond --caller-approves is allowed by a token with the scope decide", async () => {
     const routes = [
       async (path: string) =>
         (await send(http, `api/sessions/${path.replace("/", "/requests/")}`, bearer(users.tokens.dee))).status,
@@ -86,7 +86,7 @@ describe("a command, with --caller-approves edits", () => {
     }
   });
 
-  it("a command is shown in a form only at an attended client; an edit is shown at every client", async () => {
+  it("a command beyond --caller-approves is shown in a form at an attended client only, an edit at any client", async () => {
     for (const [user, isAttended] of [
       ["ann", false],
       ["ada", true],

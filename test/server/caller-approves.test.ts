@@ -200,7 +200,7 @@ describe("--caller-approves at changes of a session", () => {
 });
 
 describe("an answer with another input", () => {
-  it("a caller may change an input only to one within what that caller may approve", async () => {
+  it("a caller may change the input of a request only within what the caller may approve", async () => {
     const { cwd, files } = writeAndCommand();
     const { actions, sessionId } = await play(edits, [write(files.Write), { text: "end" }], { cwd });
     expect(actions).toMatchObject([{ risk: { level: "edits" } }]);

@@ -104,7 +104,7 @@ describe("signing in", () => {
     });
   });
 
-  it("a request needs a cookie with its own key: one alone, or one changed or foreign, gets 401", async () => {
+  it("a request needs a cookie with its own key; a cookie or key alone, changed or of another user gets 401", async () => {
     const changed = (text: string) => text.slice(0, -2) + (text.endsWith("AA") ? "BB" : "AA");
     const again = await signIn(http, users.tokens.ann);
     const halves: [string, Record<string, string>][] = [

@@ -89,7 +89,7 @@ describe("a client that is killed", () => {
     },
   );
 
-  it("a killed client ends its prompts with `endWithClient` of `claude_code`, and another client's queued prompt runs", async () => {
+  it("a killed client ends its prompts with `endWithClient` of `claude_code`, and another's queued prompt runs", async () => {
     const daemon = await world.daemon({ name: "bound", env: storeOf("bound") });
     const [client, other] = [await daemon.client(), await daemon.client()];
     const begin = { prompt: gatedReply("never"), cwd: world.folder(), advanced: { endWithClient: true } };

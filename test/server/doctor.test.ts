@@ -181,7 +181,7 @@ describe("claude-agents-mcp doctor", () => {
     expect(code).toBe(0);
   });
 
-  it("doctor repeats the error of a server with a client's wrong entry, and names the command that mends the entry", async () => {
+  it("doctor names a client's wrong entry with the error of its server and the command that mends the entry", async () => {
     const args = [MAIN, "--alow-dir", "/srv"];
     mkdirSync(at(".cursor"));
     const entry = { command: process.execPath, args };

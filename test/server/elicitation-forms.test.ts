@@ -99,7 +99,7 @@ describe.each(["modern", "legacy"] as const)(
     // Retries, because on a busy machine the client declines later than the 300 ms that count as at once.
     const options = { retry: 3 };
     it(
-      "a form declined at once denies nothing: the caller is asked, and no form is shown in this turn or the next",
+      "a form declined at once denies nothing: the caller is asked, and no form follows in this turn or the next",
       options,
       async () => {
         const fakeUser = new FakeUser();
