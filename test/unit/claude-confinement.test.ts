@@ -149,23 +149,23 @@ describe("a path inside the allowed folder", () => {
       const secret = join(place.outside, "planted.png");
       plant(place.outside);
       // Contents that differ from the image outside, so that a read shows the source.
-      const mine = join(place.allowed, "dir");
-      mkdirSync(mine);
+      const swapped = join(place.allowed, "dir");
+      mkdirSync(swapped);
       const own = Buffer.concat([Buffer.from("\u0089PNG\r\n\u001A\n", "latin1"), Buffer.from("mine")]);
-      writeFileSync(join(mine, "planted.png"), own);
+      writeFileSync(join(swapped, "planted.png"), own);
       const aside = join(place.allowed, "aside");
       const flip = setInterval(() => {
-        renameSync(mine, aside);
-        symlinkSync(place.outside, mine);
+        renameSync(swapped, aside);
+        symlinkSync(place.outside, swapped);
         setImmediate(() => {
-          unlinkSync(mine);
-          renameSync(aside, mine);
+          unlinkSync(swapped);
+          renameSync(aside, swapped);
         });
       }, 0);
       const results: string[] = [];
       try {
         for (let round = 0; round < 300; round += 1) {
-          const read = runtime().attach(placed({ cwd: place.allowed }), [{ path: join(mine, "planted.png") }]);
+          const read = runtime().attach(placed({ cwd: place.allowed }), [{ path: join(swapped, "planted.png") }]);
           results.push(
             await read.then(
               ([image]) => image!.data,

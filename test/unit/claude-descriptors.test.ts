@@ -84,26 +84,26 @@ describe.skipIf(process.platform !== "linux")("a server with few file descriptor
     const request = { command: "sleep", args: ["302"], cwd, env: { PATH: process.env["PATH"] } };
     const { signal: never } = new AbortController();
     const guards = await Guards.find({ forceReaper: true });
-    const said = new Set<string>();
+    const outcomes = new Set<string>();
     for (let free = 0; free <= 14; free += 1) {
       const spawner = new Spawner({ guards, server });
       await limit(inUse() + 16);
       const taken = takeAll();
       for (const each of taken.splice(0, free)) closeSync(each);
-      let begun: Spawned | undefined;
+      let child: Spawned | undefined;
       try {
-        spawner.spawn({ ...request, signal: never }, (spawned) => (begun = spawned), { name: "few" });
-        said.add("begun");
+        spawner.spawn({ ...request, signal: never }, (spawned) => (child = spawned), { name: "few" });
+        outcomes.add("begun");
       } catch (error) {
-        said.add(String(error).replace(/ \(.*/, ""));
+        outcomes.add(String(error).replace(/ \(.*/, ""));
       }
       await readOnlyGit(place).catch(() => undefined);
       for (const each of taken) closeSync(each);
-      begun?.kill();
-      await begun?.gone;
+      child?.kill();
+      await child?.gone;
     }
     await limit(before);
-    expect([...said]).toEqual(["Error: The server has no file descriptor left for another process", "begun"]);
+    expect([...outcomes]).toEqual(["Error: The server has no file descriptor left for another process", "begun"]);
     const left = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandOf(pid).startsWith("sleep\x00302"));
     expect(left).toEqual([]);
   });

@@ -13,7 +13,11 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-async function decided(tool_name: string, tool_input: object, about: { mode?: string; allowsCommands?: boolean } = {}) {
+async function decisionOf(
+  tool_name: string,
+  tool_input: object,
+  about: { mode?: string; allowsCommands?: boolean } = {},
+) {
   const { allowsCommands = false, mode: permission_mode = "acceptEdits" } = about;
   const closed = await protectedPaths([{ path: join(root, "state"), extent: "tree", why: "the server" }]);
   const places = { cwd: join(root, "work"), additionalDirectories: [], home: join(root, "home"), programs: [] };
@@ -21,8 +25,8 @@ async function decided(tool_name: string, tool_input: object, about: { mode?: st
   const input = { ...hook, session_id: "s", transcript_path: "", cwd: places.cwd };
   const guard = fileGuard({ folders: { ...places, closed }, allowsCommands });
   const answer = await guard(input, "t", { signal: new AbortController().signal });
-  const said = "hookSpecificOutput" in answer ? answer.hookSpecificOutput : undefined;
-  return said?.hookEventName === "PreToolUse" ? said.permissionDecision : undefined;
+  const output = "hookSpecificOutput" in answer ? answer.hookSpecificOutput : undefined;
+  return output?.hookEventName === "PreToolUse" ? output.permissionDecision : undefined;
 }
 
 describe("a shell command in acceptEdits", () => {
@@ -40,21 +44,21 @@ describe("a shell command in acceptEdits", () => {
     "cd src && cp a b",
     "cat a >| head",
   ])("a shell command needs approval if it may write a file that runs commands: %s", async (command) => {
-    expect(await decided("Bash", { command })).toBe("ask");
-    expect(await decided("Bash", { command }, { mode: "default" })).toBeUndefined();
-    expect(await decided("Bash", { command }, { allowsCommands: true })).toBeUndefined();
+    expect(await decisionOf("Bash", { command })).toBe("ask");
+    expect(await decisionOf("Bash", { command }, { mode: "default" })).toBeUndefined();
+    expect(await decisionOf("Bash", { command }, { allowsCommands: true })).toBeUndefined();
   });
 
   it.each(["cp a b", "mkdir -p src/deep", "cat a | head -3 > b", "npm test 2>&1", "ls .git", "echo $HOME"])(
     "a harmless shell command is left to Claude Code: %s",
     async (command) => {
-      expect(await decided("Bash", { command })).toBeUndefined();
+      expect(await decisionOf("Bash", { command })).toBeUndefined();
     },
   );
 
   it("a shell command is denied if it would write a path that no session may reach", async () => {
     for (const path of ["../state/store.db", "linked/store.db", join(root, "state")]) {
-      expect(await decided("Bash", { command: `cp a ${path}` }, { allowsCommands: true })).toBe("deny");
+      expect(await decisionOf("Bash", { command: `cp a ${path}` }, { allowsCommands: true })).toBe("deny");
     }
   });
 });
@@ -68,19 +72,19 @@ describe("a file that runs commands", () => {
     ["auto", undefined],
     ["bypassPermissions", undefined],
   ])("in mode %s, a write to a file that runs commands gets the decision %s", async (mode, decision) => {
-    expect(await decided("Write", { file_path: join(root, "work/.envrc") }, { mode })).toBe(decision);
-    expect(await decided("Write", { file_path: join(root, "work/a.ts") }, { mode })).toBeUndefined();
+    expect(await decisionOf("Write", { file_path: join(root, "work/.envrc") }, { mode })).toBe(decision);
+    expect(await decisionOf("Write", { file_path: join(root, "work/a.ts") }, { mode })).toBeUndefined();
   });
 });
 
 it.each([{}, { command: 7 }, "no object"])("a shell tool with the input %j is left to Claude Code", async (input) => {
-  expect(await decided("Bash", input as object)).toBeUndefined();
+  expect(await decisionOf("Bash", input as object)).toBeUndefined();
 });
 
 describe("a tool with unknown use of paths", () => {
   it("a tool is denied if it has more than 2,000 strings to check", async () => {
     const files = Array.from({ length: 2001 }, (_, at) => `f${String(at)}`);
-    expect(await decided("SendUserFile", { files })).toBe("deny");
+    expect(await decisionOf("SendUserFile", { files })).toBe("deny");
   });
 
   it("an unknown tool is denied paths that no session may reach, in every mode", async () => {
@@ -92,10 +96,10 @@ describe("a tool with unknown use of paths", () => {
       { path: "../state" },
     ];
     for (const tool of ["Artifact", "SendUserFile", "LSP", "mcp__files__read"]) {
-      for (const input of inputs) expect(await decided(tool, input, { mode: "bypassPermissions" })).toBe("deny");
+      for (const input of inputs) expect(await decisionOf(tool, input, { mode: "bypassPermissions" })).toBe("deny");
     }
-    expect(await decided("SendUserFile", { files: ["src/a.ts"], text: `see ${file}` })).toBeUndefined();
-    expect(await decided("TodoWrite", { todos: [{ content: file }] })).toBeUndefined();
+    expect(await decisionOf("SendUserFile", { files: ["src/a.ts"], text: `see ${file}` })).toBeUndefined();
+    expect(await decisionOf("TodoWrite", { todos: [{ content: file }] })).toBeUndefined();
   });
 
   it("one hook without a matcher checks all tools", () => {

@@ -36,7 +36,7 @@ function program(path: string, text: string, more = ""): string {
   return path;
 }
 
-function writtenAs(name: string, text: string): string {
+function writeProgram(name: string, text: string): string {
   writeFileSync(join(home, name), text, { mode: 0o755 });
   return join(home, name);
 }
@@ -163,7 +163,7 @@ describe("a program that gives no version", () => {
 
   it.each([
     ["does not exist", () => join(home, "gone"), "cannot be read: "],
-    ["has no interpreter", () => writtenAs("claude", "#!/nowhere/sh\n"), "cannot be started: "],
+    ["has no interpreter", () => writeProgram("claude", "#!/nowhere/sh\n"), "cannot be started: "],
     ["is ended by a signal", () => program(join(bin(), "claude"), "", "kill -9 $$\n"), "(exit code none)"],
     ["is another program", () => program(join(bin(), "claude"), "2.1.300"), "is not Claude Code"],
   ])("a program that %s is reported with the reason", async (_, path, problem) => {
@@ -193,7 +193,7 @@ describe("a program that gives no version", () => {
   });
 
   it("a script is asked for its version through Node", async () => {
-    const path = writtenAs("claude.mjs", 'console.log("2.1.303 (Claude Code)")');
+    const path = writeProgram("claude.mjs", 'console.log("2.1.303 (Claude Code)")');
     expect(await versions().of(path, environment())).toEqual({ version: "2.1.303" });
   });
 });

@@ -76,8 +76,8 @@ describe("an optional message of Claude Code", () => {
 /** `remember` passes a reader the messages that the server before has stored. */
 describe("a reader that takes over", () => {
   const sent = (message: Loose) => {
-    const whole: SDKMessage = JSON.parse(JSON.stringify({ session_id: "s", ...message }));
-    return whole;
+    const sdkMessage: SDKMessage = JSON.parse(JSON.stringify({ session_id: "s", ...message }));
+    return sdkMessage;
   };
   const result = { type: "result", subtype: "success", is_error: true, result: "x", terminal_reason: "api_error" };
   const failed = { ...result, api_error_status: 500, usage: {}, modelUsage: {}, permission_denials: [] };

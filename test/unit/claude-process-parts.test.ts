@@ -137,8 +137,8 @@ describe("a warning of MCP servers that have failed", () => {
       { name: "a", status: "failed", error },
       { name: "b", status: "needs-auth" },
     ];
-    const said = `mcpServers: a (${"x".repeat(195)}[secr), b (needs-auth) ${advice}`;
-    expect(await warned(Promise.resolve(servers))).toBe(said);
+    const expected = `mcpServers: a (${"x".repeat(195)}[secr), b (needs-auth) ${advice}`;
+    expect(await warned(Promise.resolve(servers))).toBe(expected);
   });
 
   it("a server named `toString` is warned of by its name", () => {

@@ -127,7 +127,7 @@ describe("the location of the paths of a request", () => {
   });
   afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-  async function judged(toolName: string, input: JsonObject, about: { cwd?: string; blockedPath?: string } = {}) {
+  async function judgementOf(toolName: string, input: JsonObject, about: { cwd?: string; blockedPath?: string } = {}) {
     const { cwd = "work", ...rest } = about;
     const others = { additionalDirectories: ["../more"], home: join(root, "secret"), closed: [], programs: [] };
     const folders = { cwd: join(root, cwd), ...others };
@@ -140,14 +140,14 @@ describe("the location of the paths of a request", () => {
   const path = (...parts: string[]) => join(root, ...parts);
 
   it("an existing file, a new file and one in an additional folder are inside", async () => {
-    const write = async (file: string) => judged("Write", { file_path: path(file) });
+    const write = async (file: string) => judgementOf("Write", { file_path: path(file) });
     expect(await write("work/src/a")).toEqual({ level: "edits", paths: ["work/src/a"] });
     expect(await write("work/new/deep/a")).toEqual({ level: "edits", paths: ["work/new/deep/a"] });
     expect(await write("more/a")).toEqual({ level: "edits", paths: ["more/a"] });
   });
 
   it("a path is outside by name, by .., by a link, a dangling link, a circular link, or by ~", async () => {
-    const write = async (file_path: string) => judged("Write", { file_path });
+    const write = async (file_path: string) => judgementOf("Write", { file_path });
     expect(await write(path("secret/key"))).toEqual({ level: "all", paths: ["secret/key"] });
     expect(await write(`${path("work")}/../secret/key`)).toEqual({ level: "all", paths: ["secret/key"] });
     expect(await write(path("work/out/key"))).toEqual({ level: "all", paths: ["work/out/key", "secret/key"] });
@@ -161,34 +161,36 @@ describe("the location of the paths of a request", () => {
     for (const white of [" ", "\t", "\n", "\u00A0", "\u3000", "\uFEFF"]) {
       const leading = `${white}${path("secret/key")}`;
       const expected = { level: "all", paths: ["secret/key"] };
-      expect(await judged("Write", { file_path: leading })).toEqual(expected);
-      expect(await judged("Read", { file_path: `${path("work/../secret/key")}${white}` })).toEqual(expected);
-      expect(await judged("Grep", { pattern: "x", path: leading })).toEqual(expected);
-      expect(await judged("Glob", { pattern: "*", path: leading })).toEqual(expected);
+      expect(await judgementOf("Write", { file_path: leading })).toEqual(expected);
+      expect(await judgementOf("Read", { file_path: `${path("work/../secret/key")}${white}` })).toEqual(expected);
+      expect(await judgementOf("Grep", { pattern: "x", path: leading })).toEqual(expected);
+      expect(await judgementOf("Glob", { pattern: "*", path: leading })).toEqual(expected);
     }
-    expect(await judged("Write", { file_path: "~//key" })).toEqual({ level: "all", paths: ["secret/key"] });
+    expect(await judgementOf("Write", { file_path: "~//key" })).toEqual({ level: "all", paths: ["secret/key"] });
   });
 
   it("a path is refused if normalization leaves white space at its end, or if it is empty", async () => {
     for (const file of ["work/a /.", "work/a /x/..", "work/a\u00A0/"]) {
       const file_path = `${path("")}/${file}`;
-      expect(await judged("Read", { file_path })).toMatchObject({ refused: expect.stringContaining("white space") });
-      expect(await judged("Grep", { path: file_path })).toMatchObject({ level: "all", paths: [] });
+      expect(await judgementOf("Read", { file_path })).toMatchObject({
+        refused: expect.stringContaining("white space"),
+      });
+      expect(await judgementOf("Grep", { path: file_path })).toMatchObject({ level: "all", paths: [] });
     }
-    expect(await judged("Write", { file_path: " " })).toMatchObject({ refused: expect.stringContaining("empty") });
+    expect(await judgementOf("Write", { file_path: " " })).toMatchObject({ refused: expect.stringContaining("empty") });
   });
 
   it("the location of a search is the session's folder, a folder in it, or the target of its pattern", async () => {
-    expect(await judged("Grep", { pattern: "x" })).toEqual({ level: "reads", paths: ["work"] });
-    expect(await judged("Grep", { pattern: "x", path: "src" })).toEqual({ level: "reads", paths: ["work/src"] });
-    expect(await judged("Glob", { pattern: "src/**/*.ts" })).toEqual({ level: "reads", paths: ["work/src"] });
-    expect(await judged("Glob", { pattern: "../secret/*" })).toEqual({ level: "all", paths: ["secret"] });
-    expect(await judged("Glob", { pattern: "*/../../secret/*" })).toEqual({ level: "all", paths: [] });
-    expect(await judged("Glob", { pattern: `${path("secret")}/*` })).toEqual({ level: "all", paths: ["secret"] });
+    expect(await judgementOf("Grep", { pattern: "x" })).toEqual({ level: "reads", paths: ["work"] });
+    expect(await judgementOf("Grep", { pattern: "x", path: "src" })).toEqual({ level: "reads", paths: ["work/src"] });
+    expect(await judgementOf("Glob", { pattern: "src/**/*.ts" })).toEqual({ level: "reads", paths: ["work/src"] });
+    expect(await judgementOf("Glob", { pattern: "../secret/*" })).toEqual({ level: "all", paths: ["secret"] });
+    expect(await judgementOf("Glob", { pattern: "*/../../secret/*" })).toEqual({ level: "all", paths: [] });
+    expect(await judgementOf("Glob", { pattern: `${path("secret")}/*` })).toEqual({ level: "all", paths: ["secret"] });
   });
 
   it("a path is judged in a session whose folder is named by a link", async () => {
-    expect(await judged("Write", { file_path: path("alias/a") }, { cwd: "alias" })).toEqual({
+    expect(await judgementOf("Write", { file_path: path("alias/a") }, { cwd: "alias" })).toEqual({
       level: "edits",
       paths: ["alias/a", "work/a"],
       cwd: "work",
@@ -197,10 +199,10 @@ describe("the location of the paths of a request", () => {
 
   it("`blockedPath` counts as a path of the request", async () => {
     const blockedPath = path("secret/key");
-    expect(await judged("Grep", { pattern: "x" }, { blockedPath })).toEqual({
+    expect(await judgementOf("Grep", { pattern: "x" }, { blockedPath })).toEqual({
       level: "all",
       paths: ["work", "secret/key"],
     });
-    expect(await judged("Read", { file_path: 7 })).toEqual({ level: "all", paths: [] });
+    expect(await judgementOf("Read", { file_path: 7 })).toEqual({ level: "all", paths: [] });
   });
 });

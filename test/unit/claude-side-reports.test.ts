@@ -27,7 +27,7 @@ const RESULT: Loose = {
 /** Result of a prompt without a turn of Claude. */
 const UNASKED = { ...RESULT, terminal_reason: undefined, num_turns: 0 };
 
-const said = (content: string, more: Loose = {}): Loose => ({
+const informational = (content: string, more: Loose = {}): Loose => ({
   type: "system",
   subtype: "informational",
   level: "warning",
@@ -35,7 +35,7 @@ const said = (content: string, more: Loose = {}): Loose => ({
   ...more,
 });
 const stopped = (content: string, outcome?: Loose): Loose =>
-  said(content, { prevent_continuation: true, ...(outcome && { prompt_submit_outcome: outcome }) });
+  informational(content, { prevent_continuation: true, ...(outcome && { prompt_submit_outcome: outcome }) });
 const assistant = (text: string, more: Loose = {}): Loose => ({
   type: "assistant",
   parent_tool_use_id: null,
@@ -55,7 +55,7 @@ function sent(message: Loose): SDKMessage {
   return read;
 }
 
-function judged(messages: Loose[], { before = [], wants = false }: { before?: Loose[]; wants?: boolean } = {}) {
+function resultsOf(messages: Loose[], { before = [], wants = false }: { before?: Loose[]; wants?: boolean } = {}) {
   const mask = (text: string) => text.replaceAll("hunter2", "[masked]");
   const reader = new MessageReader("s", mask, { expectsStructured: wants });
   reader.remember(before.map((message) => JsonObject.parse(message)));
@@ -63,8 +63,8 @@ function judged(messages: Loose[], { before = [], wants = false }: { before?: Lo
   return signals.flatMap((signal) => (signal.type === "result" ? [signal] : []));
 }
 
-function verdict(...about: Parameters<typeof judged>): AgentResult {
-  const [last] = judged(...about).slice(-1);
+function verdict(...about: Parameters<typeof resultsOf>): AgentResult {
+  const [last] = resultsOf(...about).slice(-1);
   return last!.result;
 }
 
@@ -129,7 +129,7 @@ describe("a result that is a success in name only", () => {
   });
 
   it("words of a hook or a command are not repeated as Claude's", () => {
-    const results = judged([
+    const results = resultsOf([
       stopped(BLOCKED),
       { ...UNASKED, result: BLOCKED },
       { ...RESULT, terminal_reason: "hook_stopped" },
@@ -149,7 +149,7 @@ describe("a result that is a success in name only", () => {
 
   it("a failure that Claude Code reports itself is not reported again", () => {
     const own = { ...RESULT, is_error: true, terminal_reason: "api_error" };
-    expect(verdict([said("Something"), own], { wants: true })).toMatchObject({
+    expect(verdict([informational("Something"), own], { wants: true })).toMatchObject({
       isError: true,
       warnings: ["Something"],
     });
@@ -176,7 +176,7 @@ describe("a successful result", () => {
       "a command with an output",
       [command("<local-command-stdout>Set.</local-command-stdout>"), { ...UNASKED, result: "Set." }],
     ],
-    ["a notice", [said("Nothing to see", { level: "notice" }), RESULT]],
+    ["a notice", [informational("Nothing to see", { level: "notice" }), RESULT]],
     ["a turn interrupted for another prompt", [{ ...RESULT, terminal_reason: "aborted_streaming" }]],
     ["after a result that failed", [stopped(BLOCKED), UNASKED, RESULT]],
   ])("a successful result has neither failure nor warning: %s", (_, messages) => {
@@ -196,7 +196,13 @@ describe("a successful result", () => {
 
   it("a hook that kept a turn from ending is warned of, and the last text of Claude is the result", () => {
     const inAgent = { ...assistant("Of a subagent."), parent_tool_use_id: "toolu_1" };
-    const result = verdict([assistant("Hello."), inAgent, said(CAP), said(CAP), { ...RESULT, result: "" }]);
+    const result = verdict([
+      assistant("Hello."),
+      inAgent,
+      informational(CAP),
+      informational(CAP),
+      { ...RESULT, result: "" },
+    ]);
     expect(result).toMatchObject({ text: "Hello.", warnings: [CAP] });
     expect(result).not.toHaveProperty("isEmpty");
   });
@@ -218,7 +224,7 @@ describe("a successful result", () => {
   });
 
   it("a result has at most five warnings", () => {
-    const many = Array.from({ length: 9 }, (_, n) => said(`Warning ${String(n)}`));
+    const many = Array.from({ length: 9 }, (_, n) => informational(`Warning ${String(n)}`));
     expect(verdict([...many, RESULT]).warnings).toHaveLength(5);
   });
 });

@@ -48,20 +48,20 @@ class Process {
 }
 
 function poolOf({ room = 10, size = 1 } = {}) {
-  const begun: Process[] = [];
+  const started: Process[] = [];
   const pool = new SparePool({
     size,
     idleMs: IDLE,
     begin: async ({ key }) => {
-      begun.push(new Process(key));
-      return Promise.resolve(begun.at(-1)!);
+      started.push(new Process(key));
+      return Promise.resolve(started.at(-1)!);
     },
     log: { debug: () => undefined },
   });
   const hasFreeSlot = async () => Promise.resolve(pool.available < room);
   return {
     pool,
-    begun,
+    started,
     /** Ends a turn of a session; `keyOf` returns the current key of the session. */
     turnEnds: (keyOf: () => string) =>
       pool.remember(
@@ -71,39 +71,39 @@ function poolOf({ room = 10, size = 1 } = {}) {
     /** Advances the clock by `ms`; each process started meanwhile comes up. */
     passes: async (ms: number) => {
       await vi.advanceTimersByTimeAsync(ms);
-      for (let seen = -1; seen < begun.length;) {
-        seen = begun.length;
-        for (const each of begun) each.comesUp();
+      for (let seen = -1; seen < started.length;) {
+        seen = started.length;
+        for (const each of started) each.comesUp();
         await vi.advanceTimersByTimeAsync(0);
       }
     },
-    living: () => begun.filter(({ hasEnded }) => !hasEnded).map(({ key }) => key),
+    living: () => started.filter(({ hasEnded }) => !hasEnded).map(({ key }) => key),
   };
 }
 
 describe("spares", () => {
   it("spares start a second after the last start of a session or end of a turn", async () => {
-    const { begun, passes, pool, turnEnds } = poolOf();
+    const { started, passes, pool, turnEnds } = poolOf();
     turnEnds(() => "a");
     await passes(QUIET - 2);
     pool.stir();
     await passes(QUIET - 2);
-    expect(begun).toEqual([]);
+    expect(started).toEqual([]);
     await passes(2);
-    expect(begun).toHaveLength(1);
+    expect(started).toHaveLength(1);
   });
 
   it("spares start one after the other, and none starts while sessions start", async () => {
-    const { begun, passes, pool, turnEnds } = poolOf({ size: 2 });
+    const { started, passes, pool, turnEnds } = poolOf({ size: 2 });
     turnEnds(() => "a");
     await vi.advanceTimersByTimeAsync(QUIET);
-    expect(begun).toHaveLength(1);
+    expect(started).toHaveLength(1);
     pool.stir();
-    begun[0]!.comesUp();
+    started[0]!.comesUp();
     await vi.advanceTimersByTimeAsync(0);
-    expect(begun).toHaveLength(1);
+    expect(started).toHaveLength(1);
     await passes(QUIET);
-    expect(begun).toHaveLength(2);
+    expect(started).toHaveLength(2);
   });
 
   it("spares are kept for the last three keys; a fourth key ends those of the least recently used", async () => {
@@ -149,13 +149,13 @@ describe("spares", () => {
   });
 
   it("a key that cannot be started leaves other spares alone, and is tried again after the next turn", async () => {
-    const { begun, living, passes, turnEnds } = poolOf();
+    const { started, living, passes, turnEnds } = poolOf();
     turnEnds(() => "a");
     turnEnds(() => "b");
     await vi.advanceTimersByTimeAsync(QUIET);
-    begun[0]!.end();
+    started[0]!.end();
     await passes(0);
-    expect(begun.map(({ key }) => key)).toEqual(["b", "a"]);
+    expect(started.map(({ key }) => key)).toEqual(["b", "a"]);
     turnEnds(() => "a");
     await passes(QUIET);
     expect(living()).toEqual(["a", "b"]);
@@ -167,7 +167,7 @@ describe("a spare that is still starting", () => {
     const all = poolOf();
     all.turnEnds(() => "a");
     await vi.advanceTimersByTimeAsync(QUIET);
-    return { ...all, spare: all.begun[0]! };
+    return { ...all, spare: all.started[0]! };
   }
 
   it("a starting spare counts until a session reserves it, and is reserved for one session", async () => {
@@ -195,11 +195,11 @@ describe("a spare that is still starting", () => {
   });
 
   it.each(["close", "retire"] as const)("a starting spare ends at `%s`, and is not replaced", async (how) => {
-    const { begun, passes, pool, spare } = await starting();
+    const { started, passes, pool, spare } = await starting();
     await pool[how]();
     expect([spare.hasEnded, pool.available]).toEqual([true, 0]);
     await passes(IDLE);
-    expect(begun).toHaveLength(1);
+    expect(started).toHaveLength(1);
   });
 
   it("a starting spare ends after the idle time if no session takes it", async () => {

@@ -157,7 +157,7 @@ describe("docs/troubleshooting.md", () => {
   /** Messages of Claude Code, the system or a client. */
   const FOREIGN = ["Not logged in", "EADDRINUSE", "spawn npx ENOENT"];
   const sources = readdirSync("src", { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
-  const said = [...sources.map((file) => readFileSync(join("src", file), "utf8")), ...FOREIGN].join("\n");
+  const knownTexts = [...sources.map((file) => readFileSync(join("src", file), "utf8")), ...FOREIGN].join("\n");
   const { text } = DOCUMENTS.find(({ file }) => file === "docs/troubleshooting.md") ?? { text: "" };
 
   it("docs/troubleshooting.md quotes existing messages", () => {
@@ -165,7 +165,7 @@ describe("docs/troubleshooting.md", () => {
     const parts = first.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].flatMap(([, code = ""]) => code.split("…")));
     const sought = parts.map((part) => part.trim().replace(/^--http: /, ""));
     expect(sought.length).toBeGreaterThan(25);
-    expect(sought.filter((part) => part !== "" && !said.includes(part))).toEqual([]);
+    expect(sought.filter((part) => part !== "" && !knownTexts.includes(part))).toEqual([]);
   });
 });
 

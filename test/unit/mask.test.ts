@@ -5,13 +5,13 @@ import { createMasker } from "../../src/log/mask.ts";
 
 /** Returns all texts shown while `text` arrives in pieces of `size` characters. */
 function shownOf(text: string, size = 1, masker = createMasker({})): string[] {
-  const said: string[] = [];
-  const partial = new PartialText((each) => said.push(each), masker);
+  const shown: string[] = [];
+  const partial = new PartialText((each) => shown.push(each), masker);
   for (let at = 0; at < text.length; at += size) {
     const event = { type: "content_block_delta", delta: { type: "text_delta", text: text.slice(at, at + size) } };
     partial.read({ type: "stream_event", parent_tool_use_id: null, event } as never);
   }
-  return said;
+  return shown;
 }
 
 /** Three characters of `secret` in a row are more than chance. */
@@ -86,8 +86,8 @@ describe("masking of incomplete texts", () => {
   });
 
   it.each([1, 3, 7, 1_000])("a secret stays hidden in a text that arrives in pieces of %i", (size) => {
-    const said: string[] = [];
-    const partial = new PartialText((text) => said.push(text), masker);
+    const shown: string[] = [];
+    const partial = new PartialText((text) => shown.push(text), masker);
     const whole = `It is ${secret} and ghp_0123456789abcdefghijklmnop. ${"word ".repeat(4_000)}${secret} is it.`;
     // Pieces between the secrets may be large, because there is nothing to split.
     const isNear = (at: number) => at < 200 || at >= whole.length - 1_000;
@@ -100,8 +100,8 @@ describe("masking of incomplete texts", () => {
         event: { type: "content_block_delta", delta },
       } as never);
     }
-    expect(said.at(-1)).toContain("[masked] is");
-    for (const text of said) expect(text).not.toMatch(/hunter|ghp_|efghij/);
+    expect(shown.at(-1)).toContain("[masked] is");
+    for (const text of shown) expect(text).not.toMatch(/hunter|ghp_|efghij/);
   });
 
   it.each([
@@ -109,25 +109,25 @@ describe("masking of incomplete texts", () => {
     ["a private key", "-----BEGIN PRIVATE KEY-----\nMIIE\n", "c2VjcmV0\nb2Yga2V5\n-----END PRIVATE KEY----- end"],
     ["a word without end", "ghp_".padEnd(70_000, "x"), "ghijklmnopqrstuvwxyz end"],
   ])("the masker hides %s whole at the cut of a long text", (_, first, second) => {
-    const said: string[] = [];
-    const partial = new PartialText((text) => said.push(text), masker);
+    const shown: string[] = [];
+    const partial = new PartialText((text) => shown.push(text), masker);
     for (const text of ["word ".repeat(4_000) + first, second.slice(0, 9), second.slice(9), " ."]) {
       const event = { type: "content_block_delta", delta: { type: "text_delta", text } };
       partial.read({ type: "stream_event", parent_tool_use_id: null, event } as never);
     }
-    expect(said.at(-1)).toMatch(/ end $/);
-    for (const text of said) expect(text).not.toMatch(/ghp_|klm|MIIE|c2V|b2Y/);
+    expect(shown.at(-1)).toMatch(/ end $/);
+    for (const text of shown) expect(text).not.toMatch(/ghp_|klm|MIIE|c2V|b2Y/);
   });
 
   it("an overlong word of a partial text is dropped, and the text continues after it", () => {
-    const said: string[] = [];
-    const partial = new PartialText((text) => said.push(text), masker);
+    const shown: string[] = [];
+    const partial = new PartialText((text) => shown.push(text), masker);
     for (const text of ["begin ", "y".repeat(70_000), "yy end"]) {
       const event = { type: "content_block_delta", delta: { type: "text_delta", text } };
       partial.read({ type: "stream_event", parent_tool_use_id: null, event } as never);
     }
     // The last word of a partial text is never shown, because a secret may begin there.
-    expect(said).toEqual(["begin ", "begin ", "begin  "]);
+    expect(shown).toEqual(["begin ", "begin ", "begin  "]);
   });
 
   it.each([

@@ -104,9 +104,9 @@ describe("README, until the package is published", () => {
     "%s repeats the notice of README before its first npx command",
     (path) => {
       const text = readFileSync(path, "utf8");
-      const said = text.search(/once published/i);
+      const notice = text.search(/once published/i);
       const [first] = [...text.matchAll(RUN)].filter(([, run]) => run === name);
-      expect([said > 0, said < (first?.index ?? 0)]).toEqual([true, true]);
+      expect([notice > 0, notice < (first?.index ?? 0)]).toEqual([true, true]);
     },
   );
 });

@@ -57,7 +57,7 @@ const EVERYDAY: readonly string[] = [
 const SIGNS = "$(){}[]`'\"\\<>|&;! \n#*?~=:@,-+";
 const DENIED = { ask: [], deny: ["touch *"] };
 
-function said(content: string, command: string, isBash = true) {
+function verdictOn(content: string, command: string, isBash = true) {
   return judgeCommand({ ask: [], deny: [content] }, command, isBash)?.behavior;
 }
 
@@ -104,7 +104,7 @@ describe("words that a rule depends on", () => {
     ["* --force", 'anything "$x"', "unreadable"],
     ["* --force", "anything -f", undefined],
   ] as const)("the rule %s and the command %j give the verdict %s", (content, command, behavior) => {
-    expect(said(content, command)).toBe(behavior);
+    expect(verdictOn(content, command)).toBe(behavior);
   });
 });
 
@@ -127,14 +127,14 @@ describe("a command for PowerShell", () => {
     ["% { t }", "unreadable"],
     ["Get-Item \u2018x\u2019", "unreadable"],
   ] as const)("the PowerShell command %j gets the verdict %s", (command, behavior) => {
-    expect(said("touch *", command, false)).toBe(behavior);
+    expect(verdictOn("touch *", command, false)).toBe(behavior);
   });
 });
 
 it.each(["Remove-Item a", "remove-item a", "del a", "rm -Recurse a", "ri a"])(
   "PowerShell(Remove-Item *) matches %s",
   (command) => {
-    expect(said("Remove-Item *", command, false)).toBe("deny");
+    expect(verdictOn("Remove-Item *", command, false)).toBe("deny");
   },
 );
 

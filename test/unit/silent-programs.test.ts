@@ -41,11 +41,11 @@ describe("a shim that does not answer", () => {
     const { connection, place, shim } = await connected({});
     const errors: Error[] = [];
     let onSpawned: (spawned: Spawned) => void = () => undefined;
-    const told = new Promise<Spawned>((resolve) => (onSpawned = resolve));
+    const spawning = new Promise<Spawned>((resolve) => (onSpawned = resolve));
     startBehind(connection, { ...STARTED, ...place }, onSpawned).on("error", (error: Error) => errors.push(error));
     await shim.hears("start");
     stop(shim);
-    const { exit, pid } = await told;
+    const { exit, pid } = await spawning;
     expect([pid, errors.map(({ message }) => message)]).toEqual([undefined, [why]]);
     expect(await exit).toMatchObject({ error: { message: why } });
   });
