@@ -11,7 +11,7 @@ import {
 import { userFilePath } from "../../src/config/state-folder.ts";
 import type { Config } from "../../src/config/schema.ts";
 
-/** The user's file, what it bounds, and who may give what. */
+/** Settings of the user's file, bounds, and the settings that each kind of client may give. */
 
 const HOME = { HOME: "/home/ann", USERPROFILE: "C:\\Users\\ann" };
 const FILE = userFilePath(HOME);
@@ -22,7 +22,7 @@ interface Given {
   readonly env?: Record<string, string>;
 }
 
-function reading(user: unknown): (path: string) => string {
+function fileReader(user: unknown): (path: string) => string {
   return (path) => {
     if (path !== FILE) return '{"logLevel":"warn"}';
     if (user === undefined) throw Object.assign(new Error("no such file"), { code: "ENOENT" });
@@ -31,20 +31,25 @@ function reading(user: unknown): (path: string) => string {
 }
 
 function server({ argv = [], env = {}, user }: Given): ServerSettings {
-  return serverSettings({ argv, env: { ...HOME, ...env }, readFile: reading(user) });
+  return serverSettings({ argv, env: { ...HOME, ...env }, readFile: fileReader(user) });
 }
 
 function daemon({ argv = [], env = {}, user }: Given): ServerSettings {
-  return daemonSettings({ argv, env: { ...HOME, ...env }, readFile: reading(user) });
+  return daemonSettings({ argv, env: { ...HOME, ...env }, readFile: fileReader(user) });
 }
 
-/** Of a client of a daemon with this user's file. */
+/** Returns the settings of a client of the daemon `of`. */
 function client(own: Given, of: ServerSettings = daemon({})): Config {
-  return clientSettings(of, { argv: own.argv ?? [], env: own.env ?? {}, readFile: reading(undefined), cwd: "/work" });
+  return clientSettings(of, {
+    argv: own.argv ?? [],
+    env: own.env ?? {},
+    readFile: fileReader(undefined),
+    cwd: "/work",
+  });
 }
 
 describe("the user's file", () => {
-  it("is in the folder for configurations of each system", () => {
+  it("the user's file is in the configuration folder of each operating system", () => {
     expect(userFilePath({ HOME: "/home/ann" }, "linux")).toBe("/home/ann/.config/claude-agents-mcp/config.json");
     expect(userFilePath({ HOME: "/h", XDG_CONFIG_HOME: "/c" }, "darwin")).toBe("/c/claude-agents-mcp/config.json");
     expect(userFilePath({ HOME: "/h", XDG_CONFIG_HOME: "c" }, "linux")).toBe(
@@ -56,7 +61,7 @@ describe("the user's file", () => {
     );
   });
 
-  it("need not be there, and gives defaults that every other source replaces", () => {
+  it("the user's file is optional; variables, `--config` files and flags override its values", () => {
     expect(server({}).config.maxLive).toBeUndefined();
     const user = { maxLive: 3, turnMaxMs: 5000, logLevel: "error" };
     expect(server({ user }).config).toMatchObject({ maxLive: 3, turnMaxMs: 5000, logLevel: "error" });
@@ -75,7 +80,7 @@ describe("the user's file", () => {
     [{ bounds: [] }, `"bounds" in ${FILE} must be an object`],
     [{ bounds: { maxLive: 3 } }, `"bounds.maxLive" in ${FILE} has no effect`],
     [{ bounds: { turnMaxMs: 1 } }, `"bounds.turnMaxMs" in ${FILE} is 1: must be`],
-  ])("is refused where it is %j", (user, message) => {
+  ])("the user's file is refused if it is %j", (user, message) => {
     expect(() => server({ user })).toThrow(ConfigError);
     expect(() => server({ user })).toThrow(message);
   });
@@ -96,7 +101,7 @@ describe("bounds", () => {
   };
   const loose = "--allow-bypass --turn-max-ms=9000 --toolsets=agent,chat --caller-approves=all --deny-rules=Bash(x)";
 
-  it("hold for a server that is told otherwise, and for clients of a daemon", () => {
+  it("bounds limit looser flags of a server and of a daemon's client; tighter flags stay", () => {
     const bounded = {
       allowBypass: false,
       turnMaxMs: 5000,
@@ -117,7 +122,7 @@ describe("bounds", () => {
     });
   });
 
-  it("leave rules to the policy: a connection's own, and those that it would have at the bounds", () => {
+  it("bounds leave rules to the policy: a client keeps its own, and `atBounds` adds those of the bounds", () => {
     const of = daemon({ user });
     const own = client({ argv: loose.split(" ") }, of);
     expect(own.denyRules).toEqual(["Bash(x)"]);
@@ -128,14 +133,14 @@ describe("bounds", () => {
     });
   });
 
-  it("of queries close them and limit time and size; what a call may replace bounds nothing", () => {
+  it("bounds of queries can disable queries and limit time and size, but not what a call may replace", () => {
     const of = daemon({ user: { bounds: { query: { maxBytes: 20_000, maxTurns: 1 } } } });
     const argv = ['--query={"maxExecutionMs":900000,"maxBytes":30000,"maxTurns":9}'];
     expect(client({ argv }, of).query).toMatchObject({ maxExecutionMs: 900_000, maxBytes: 20_000, maxTurns: 9 });
     expect(client({}, daemon({ user: { bounds: { query: { enabled: false } } } })).query.enabled).toBe(false);
   });
 
-  it("leave no toolset where a client names only others, which is told whose they are", () => {
+  it("a client with no toolset within bounds is refused; the error names the source of the bound", () => {
     const ofUser = `"toolsets" of "bounds" in ${FILE} allows agent, query. Name some of these.`;
     const chat = { argv: ["--toolsets=chat"] };
     expect(() => client(chat, daemon({ user }))).toThrow(`--toolsets: chat is out of bounds. ${ofUser}`);
@@ -148,7 +153,7 @@ describe("bounds", () => {
     expect(client({ argv: ["--toolsets=all"] }, daemon({ user })).toolsets).toEqual(["agent", "query"]);
   });
 
-  it("are also the terms that a daemon is started with", () => {
+  it("terms given at the start of a named daemon are bounds of its clients", () => {
     const of = daemon({ user, argv: ["--turn-max-ms=3000", "--sandbox=required", "--max-live=7"] });
     expect(of.bounds).toMatchObject({ turnMaxMs: 3000, sandbox: "required", allowBypass: false });
     expect(of.bounds).not.toHaveProperty("maxLive");
@@ -159,15 +164,15 @@ describe("bounds", () => {
   it.each<[string, string]>([
     ["--deny-rules=Bash", "--deny-rules would apply to no client of this daemon"],
     ['--query={"maxTurns":1}', 'Set "query" in "bounds" of'],
-  ])("are not those that the automatic daemon is started with: %s", (flag, message) => {
-    const automatic = (...argv: string[]) => automaticSettings({ argv, env: HOME, readFile: reading(user) });
+  ])("an automatic daemon is refused with a term that would apply to no client: %s", (flag, message) => {
+    const automatic = (...argv: string[]) => automaticSettings({ argv, env: HOME, readFile: fileReader(user) });
     expect(() => automatic(flag)).toThrow(message);
     expect(automatic("--max-live=7").config).toMatchObject({ maxLive: 7, turnMaxMs: 5000 });
   });
 });
 
 describe("a client of a daemon", () => {
-  it("has its own terms, and the daemon's settings of the server", () => {
+  it("a client of a daemon has its own terms and the daemon's server settings", () => {
     const of = daemon({ user: { maxLive: 3, spares: 2, turnMaxMs: 7000 }, argv: ["--spares=4"] });
     expect(client({ env: { CLAUDE_CODE_MCP_UNATTENDED: "deny" }, argv: ["--allow-dir=x"] }, of)).toMatchObject({
       unattended: "deny",
@@ -183,7 +188,7 @@ describe("a client of a daemon", () => {
     [{ env: { CLAUDE_CODE_MCP_LOG_LEVEL: "debug" } }, "CLAUDE_CODE_MCP_LOG_LEVEL belongs to the server"],
     [{ argv: ["--config=/file"] }, '"logLevel" in /file belongs to the server'],
     [{ argv: ["--notify-url=https://x.org"] }, `Set "notifyUrl" in ${FILE}, which a daemon reads at its start`],
-  ])("may not give a setting of the server: %j", (own, message) => {
+  ])("a client of a daemon may not give a server setting: %j", (own, message) => {
     expect(() => client(own)).toThrow(ConfigError);
     expect(() => client(own)).toThrow(message);
     expect(() => server(own)).not.toThrow("belongs");

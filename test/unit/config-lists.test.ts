@@ -16,8 +16,8 @@ function load({ argv = [], env = {}, file = {} }: Sources): Config {
   return loadConfig({ argv, env: named, readFile: () => JSON.stringify(file) });
 }
 
-describe("a value", () => {
-  it("of a list may be separated by commas or by the separator of PATH, if no value can contain them", () => {
+describe("values of lists and of `--http`", () => {
+  it("the values of a list may be separated by commas or by the separator of PATH, if no value can contain it", () => {
     for (const text of ["agent,query", "agent:query", "agent;query"]) {
       expect(load({ env: { CLAUDE_CODE_MCP_TOOLSETS: text } }).toolsets).toEqual(["agent", "query"]);
     }
@@ -37,12 +37,12 @@ describe("a value", () => {
     ["false", undefined],
     ["7466", "7466"],
     ["", "file:1"],
-  ])("of --http in a variable may also be a boolean: %j", (text, http) => {
+  ])("the variable of `--http` may also be a boolean: %j", (text, http) => {
     const file = { http: "file:1" };
     expect(load({ env: { CLAUDE_CODE_MCP_HTTP: String(text) }, file }).http).toBe(http);
   });
 
-  it("of --http in the file may also be a boolean", () => {
+  it("the key `http` of a file may also be a boolean", () => {
     expect(load({ file: { http: true } }).http).toBe("127.0.0.1:7465");
     expect(load({ file: { http: false } }).http).toBeUndefined();
     expect(() => load({ file: { http: 7465 } })).toThrow(
@@ -53,7 +53,7 @@ describe("a value", () => {
   });
 });
 
-it("of a path counts from the folder of a daemon's client and from its home, not from those of the daemon", () => {
+it("a relative path starts from the folders of a daemon's client, not from those of the daemon", () => {
   const from = { cwd: resolve("/srv"), home: resolve("/home/ann"), readFile: () => '{"trustDirs":["in-file","~/t"]}' };
   const config = loadConfig({
     ...from,
@@ -66,7 +66,7 @@ it("of a path counts from the folder of a daemon's client and from its home, not
 });
 
 describe("the keys of `query`", () => {
-  it("each have the value of the highest source, and paths count from where they are given", () => {
+  it("each key of `query` has the value of the highest source; paths start from the folder of their source", () => {
     const env = { CLAUDE_CODE_MAX_TURNS: "3", CLAUDE_CODE_MCP_QUERY: '{"maxTurns":4,"model":"opus","cwd":"~/x"}' };
     const file = { query: { maxTurns: 5, maxMessages: 6, cwd: "here", allowedTools: ["Read"] } };
     expect(load({ argv: ['--query={"model":"haiku"}'], env, file }).query).toMatchObject({
@@ -86,7 +86,7 @@ describe("the keys of `query`", () => {
     [{ file: { query: { cwd: 1 } } }, 'cwd of "query" in /settings.json is 1: must be a path.'],
     [{ env: { CLAUDE_CODE_MAX_TURNS: "x" } }, 'CLAUDE_CODE_MAX_TURNS is "x": must be a whole number from'],
     [{ argv: ["--query-max-turns=3"] }, "--query-max-turns is no longer a setting: it is a key of --query"],
-  ])("are refused by name: %j", (sources, message) => {
+  ])("an invalid `query` setting is refused by name: %j", (sources, message) => {
     expect(() => load(sources)).toThrow(message);
   });
 });

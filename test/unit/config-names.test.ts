@@ -3,7 +3,7 @@ import { rulesOf, unknownTools } from "../../src/config/approvals/settings.ts";
 import { loadConfig, unknownVariables } from "../../src/config/load.ts";
 import { nearest } from "../../src/domain/suggest.ts";
 
-describe("near matches", () => {
+describe("suggestions for misspelt names", () => {
   it.each<[string, string | undefined]>([
     ["serv", "serve"],
     ["srve", "serve"],
@@ -14,18 +14,18 @@ describe("near matches", () => {
     ["de", "demo"],
     ["v", undefined],
     ["serve".repeat(200_000), undefined],
-  ])("of %j are %j", (word, expected) => {
+  ])("the near match of %j is %j", (word, expected) => {
     expect(nearest(word, ["serve", "demo", "help", "version"])).toBe(expected);
   });
 
-  it("are suggested for a rule with an unknown tool, which may never match", () => {
+  it("a rule with an unknown tool is reported with a near match, because the rule may never match", () => {
     const config = loadConfig({ argv: ["--deny-rules", "WebFetsch,Bash(rm:*),mcp__x"], env: {} });
     expect(unknownTools(config)).toEqual([
       "The rule WebFetsch: there is no tool WebFetsch known to this server. Did you mean WebFetch?",
     ]);
   });
 
-  it("are suggested for a misspelt variable, which would silently have no effect", () => {
+  it("a misspelt variable is reported with a near match, because it would silently have no effect", () => {
     const env = {
       CLAUDE_CODE_MCP_ALLOW_DIR: "/a",
       CLAUDE_CODE_MCP_DEPTH: "1",

@@ -12,18 +12,18 @@ it.each<[string[], string]>([
   [["--approvals", "webhook"], "--approvals includes webhook, so --notify-url is required."],
   [["--approvals", "webhook:5000,caller", "--notify-url", URL_OF], "--approvals includes webhook, whose"],
   [["--notify-secret-file", "/nowhere"], "--notify-secret-file requires --notify-url"],
-])("%j is refused", (argv, beginning) => {
-  let said = "";
+])("invalid webhook settings are refused: %j", (argv, beginning) => {
+  let message = "";
   try {
     loadConfig({ argv, env: {}, readFile: () => "{}" });
   } catch (error) {
-    said = String(error);
+    message = String(error);
   }
   const refusal = `ConfigError: ${beginning}`;
-  expect(said.slice(0, refusal.length)).toBe(refusal);
+  expect(message.slice(0, refusal.length)).toBe(refusal);
 });
 
-it("is told by what has given the setting", () => {
+it("the error of a webhook setting names the source of the setting", () => {
   const env = { CLAUDE_CODE_MCP_APPROVALS: "webhook", CLAUDE_CODE_MCP_NOTIFY_URL: URL_OF };
   const problem = "CLAUDE_CODE_MCP_APPROVALS includes webhook, whose answers arrive over HTTP. Add --http,";
   expect(() => loadConfig({ argv: [], env })).toThrow(problem);

@@ -7,7 +7,7 @@ import { confinements } from "../../src/config/confinement.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import type { Config } from "../../src/config/schema.ts";
 
-/** Settings with which a server refuses to start: principals without folders, and guessable tokens. */
+/** Settings that make a server refuse to start: principals without folders, and guessable tokens. */
 
 const FILE = resolve("/settings/server.json");
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -32,7 +32,7 @@ describe("over HTTP, sessions of principals other than the operator", () => {
       `"oauth" in ${FILE}: sessions of all its`,
     ],
     ["a principal, with an empty list for all", { ...ADA, allowDirs: [] }, "principals: sessions of ada could start"],
-  ])("need folders, or an explicit `any`: %s is refused without them", (_, file, message) => {
+  ])("principals over HTTP need folders or an explicit `any`: %s is refused without them", (_, file, message) => {
     expect(() => load(file)).toThrow(message);
     expect(() => load(file)).toThrow('"allowDirs": "any"');
   });
@@ -45,26 +45,26 @@ describe("over HTTP, sessions of principals other than the operator", () => {
     ["any folder for a principal among folders for all", { ...ada("any"), allowDirs: [resolve("/b")] }, []],
     ["folders for subjects", { ...ISSUER, allowDirs: [resolve("/b")] }, [resolve("/b")]],
     ["any folder for subjects", { ...ISSUER, allowDirs: "any" }, []],
-  ])("may use the configured folders: %s", (_, file, folders) => {
+  ])("sessions over HTTP may use the configured folders: %s", (_, file, folders) => {
     expect(confinements(load(file))("ada")?.allowDirs).toEqual(folders);
   });
 
-  it("may use a folder named `any` if a flag names it", () => {
+  it("`--allow-dir any` allows a folder named `any`", () => {
     expect(load({}, ["--allow-dir", "any"]).allowDirs).toEqual([resolve("any")]);
   });
 
   it.each<[string, object, string[]]>([
     ["on stdio", ADA, []],
     ["without tokens, when every client is the operator", ADA, ["--http", "127.0.0.1:0", "--no-auth"]],
-    ["for the operator alone", {}, ["--http", "127.0.0.1:0"]],
-  ])("need no folders %s", (_, file, argv) => {
+    ["with the operator alone", {}, ["--http", "127.0.0.1:0"]],
+  ])("principals need no folders %s", (_, file, argv) => {
     expect(() => load(file, argv)).not.toThrow();
   });
 });
 
 describe("a guessable token", () => {
   it.each(["test", "secret", "changeme", "PASSWORD", "Admin", "", "123456", "test\n", "ccm_..."])(
-    "is refused by its digest: %j",
+    "a guessable token is refused by its digest: %j",
     (word) => {
       const principals = { ada: { tokenSha256: [tokenSha256, sha256(word)], allowDirs: "any" } };
       expect(() => load({ principals })).toThrow(
@@ -73,7 +73,7 @@ describe("a guessable token", () => {
     },
   );
 
-  it("is in no document or example: the digest of every documented token is of another word", () => {
+  it("no document or example has the digest of a guessable token", () => {
     const files = ["docs", "examples"].flatMap((folder) =>
       readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
     );

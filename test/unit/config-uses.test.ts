@@ -3,13 +3,13 @@ import { expect, it } from "vitest";
 import { approverFields } from "../../src/config/approvals/approver-fields.ts";
 import { CONFIG_FILE, SETTINGS } from "../../src/config/schema.ts";
 
-/** A setting that no code reads is accepted and ignored. */
+/** Guards against settings without effect: a setting that no code reads is accepted and ignored. */
 
 const SOURCES = readdirSync("src", { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".ts"))
   .map((name) => readFileSync(`src/${name}`, "utf8"));
 
-/** Read as a member of the settings, taken from them by a pattern, or looked for by the proxy. */
+/** True if src reads `key` as a member, by destructuring, or in the proxy's table of variables. */
 function isRead(key: string): boolean {
   const member = new RegExp(String.raw`(?:[cC]onfig|limits|settings)\??\.${key}\b`);
   const pattern = new RegExp(String.raw`\{[^{}]*\b${key}\b[^{};]*\}[\s\w,]*\}?(?::|\s=)[^;=]*?(?:[cC]onfig|Settings)`);
@@ -18,7 +18,7 @@ function isRead(key: string): boolean {
 }
 
 it("every setting is read somewhere", () => {
-  // Approvers get their own settings whole, and the file is read before there are settings.
+  // Skips `approverFields`, passed to approvers as a whole, and `CONFIG_FILE`, read before settings exist.
   const others = [...Object.keys(approverFields), CONFIG_FILE.key];
   const keys = SETTINGS.map(({ key }) => key).filter((key) => !others.includes(key));
   expect(keys.filter((key) => !isRead(key))).toEqual([]);

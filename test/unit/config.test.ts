@@ -16,7 +16,7 @@ interface Sources {
 
 const FILE = resolve("/settings/server.json");
 
-/** A `file` that is not a string is written as JSON; the variable names it. */
+/** Writes a `file` that is not a string as JSON. `CLAUDE_CODE_MCP_CONFIG` names the file. */
 function load({ argv = [], env = {}, file }: Sources): Config {
   const content = typeof file === "string" ? file : JSON.stringify(file);
   const named: Record<string, string> = file === undefined ? {} : { CLAUDE_CODE_MCP_CONFIG: FILE };
@@ -38,7 +38,7 @@ function refusal(sources: Sources): string {
 }
 
 describe("the settings", () => {
-  it("have defaults", () => {
+  it("settings that no source gives have their defaults", () => {
     expect(load({})).toEqual({
       turnMaxMs: 14_400_000,
       unattended: "wait",
@@ -83,7 +83,7 @@ describe("the settings", () => {
     });
   });
 
-  it("with several names are separated by commas, or a list in a file", () => {
+  it("a setting of several names takes names separated by commas, or a list in a file", () => {
     expect(load({ argv: ["--toolsets", "agent, query"] }).toolsets).toEqual(["agent", "query"]);
     expect(load({ env: { CLAUDE_CODE_MCP_TOOLSETS: "all" } }).toolsets).toEqual(["all"]);
     expect(load({ file: { toolsets: ["chat"], query: { allowedTools: ["Read", "Bash(git *)"] } } })).toMatchObject({
@@ -109,7 +109,7 @@ describe("the settings", () => {
     });
   });
 
-  it("take flags over variables over the file, for each key", () => {
+  it("a flag overrides a variable, and a variable overrides the file, key by key", () => {
     const sources = {
       argv: ["--max-wait-ms", "3000"],
       env: { CLAUDE_CODE_MCP_MAX_WAIT_MS: "2000", CLAUDE_CODE_MCP_PERMISSION_MAX_MS: "2000" },
@@ -118,19 +118,19 @@ describe("the settings", () => {
     expect(load(sources)).toMatchObject({ maxWaitMs: 3000, permissionMaxMs: 2000, turnMaxMs: 1000 });
   });
 
-  it("are frozen, including lists", () => {
+  it("settings are frozen, including lists", () => {
     const config = load({ argv: ["--allow-dir", "/a"] });
     expect(Object.isFrozen(config)).toBe(true);
     expect(Object.isFrozen(config.allowDirs)).toBe(true);
     expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
   });
 
-  it("are 47, each of a connection, a server or a client's process", () => {
+  it("there are 47 settings, each of a connection, a server or a client's process", () => {
     const count = (of: string) => SETTINGS.filter((each) => each.of === of).length;
     expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 22, 3, 47]);
   });
 
-  it("each have their own flag, variable and description", () => {
+  it("each setting has its own flag, variable, key and description", () => {
     for (const field of ["flag", "variable", "key", "meaning"] as const) {
       expect(new Set(SETTINGS.map((setting) => setting[field])).size).toBe(SETTINGS.length);
     }
@@ -142,8 +142,8 @@ describe("the settings", () => {
   });
 });
 
-describe("a value", () => {
-  it("may follow an equals sign or be the next argument, and the last flag wins", () => {
+describe("values of settings", () => {
+  it("the value of a flag may follow an equals sign or be the next argument, and the last flag wins", () => {
     const argv = ["--max-wait-ms", "1000", "--max-wait-ms=2000", "--log-level", "warn"];
     expect(load({ argv })).toMatchObject({ maxWaitMs: 2000, logLevel: "warn" });
   });
@@ -159,18 +159,18 @@ describe("a value", () => {
       false,
     ],
     ["an empty variable", { env: { CLAUDE_CODE_MCP_ALLOW_BYPASS: "" }, file: { allowBypass: true } }, true],
-  ])("of a boolean: %s", (_, sources, allowBypass) => {
+  ])("a boolean is read from %s", (_, sources, allowBypass) => {
     expect(load(sources).allowBypass).toBe(allowBypass);
   });
 
-  it("of a list grows flag by flag and replaces the list of a variable", () => {
+  it("a list grows flag by flag and replaces the list of a variable", () => {
     const env = { CLAUDE_CODE_MCP_ALLOW_DIRS: ["/c", "/d"].join(delimiter) };
     expect(load({ env }).allowDirs).toEqual([resolve("/c"), resolve("/d")]);
     const argv = ["--allow-dir", "/a", "--allow-dir=/b/"];
     expect(load({ argv, env }).allowDirs).toEqual([resolve("/a"), resolve("/b")]);
   });
 
-  it("of a path becomes absolute: from the home folder, the current one, or the folder of the file", () => {
+  it("a path becomes absolute: from the home folder, the current folder or the folder of the file", () => {
     expect(load({ argv: ["--trust-dir=~", "--trust-dir=~/a", "--trust-dir=b", "--trust-dir=~c"] }).trustDirs).toEqual([
       homedir(),
       join(homedir(), "a"),
@@ -183,13 +183,13 @@ describe("a value", () => {
   });
 });
 
-describe("an invalid value is refused in one line", () => {
+describe("invalid values", () => {
   const ms = "must be a whole number of ms from 1000 to 3600000.";
   it.each<[string, Sources, string]>([
     ["a word for a number", { argv: ["--max-wait-ms", "45s"] }, `--max-wait-ms is "45s": ${ms}`],
     ["a negative number", { argv: ["--max-wait-ms", "-5"] }, `--max-wait-ms is -5: ${ms}`],
     ["a fraction", { argv: ["--max-wait-ms=2000.5"] }, `--max-wait-ms is "2000.5": ${ms}`],
-    ["no number at all", { argv: ["--max-wait-ms="] }, `--max-wait-ms is "": ${ms}`],
+    ["an empty number", { argv: ["--max-wait-ms="] }, `--max-wait-ms is "": ${ms}`],
     [
       "too small a number",
       { env: { CLAUDE_CODE_MCP_MAX_WAIT_MS: "999" } },
@@ -198,7 +198,7 @@ describe("an invalid value is refused in one line", () => {
     ["too large a number", { file: { maxWaitMs: 3_600_001 } }, `"maxWaitMs" in ${FILE} is 3600001: ${ms}`],
     ["a number as text in the file", { file: { maxWaitMs: "2000" } }, `"maxWaitMs" in ${FILE} is "2000": ${ms}`],
     [
-      "a time no timer can hold",
+      "a time too long for a timer",
       { argv: ["--turn-max-ms=2147483648"] },
       "--turn-max-ms is 2147483648: must be a whole number of ms from 1000 to 2147483647.",
     ],
@@ -208,11 +208,7 @@ describe("an invalid value is refused in one line", () => {
       'CLAUDE_CODE_MCP_ALLOW_BYPASS is "constructor": must be true or false',
     ],
     ["a value of a negated flag", { argv: ["--no-allow-bypass=1"] }, "--no-allow-bypass takes no value."],
-    [
-      "a word that is no choice",
-      { argv: ["--sandbox", "never"] },
-      '--sandbox is "never": must be one of off, required.',
-    ],
+    ["an unknown choice", { argv: ["--sandbox", "never"] }, '--sandbox is "never": must be one of off, required.'],
     ["a forgotten value", { argv: ["--sandbox", "--allow-bypass"] }, "--sandbox needs a value: one of off, required."],
     ["a forgotten last value", { argv: ["--max-wait-ms"] }, "--max-wait-ms needs a value: a whole number of ms"],
     [
@@ -226,67 +222,79 @@ describe("an invalid value is refused in one line", () => {
       'CLAUDE_CODE_MCP_ALLOW_DIRS is [""]: must be directories, none of them empty',
     ],
     [
-      "a directory for all in a list",
+      "a word in place of directories",
       { file: { trustDirs: "any" } },
       `"trustDirs" in ${FILE} is "any": must be directories`,
     ],
-    ["a directory that is no text", { file: { allowDirs: [1] } }, `"allowDirs" in ${FILE} is [1]: must be directories`],
     [
-      "a rule that cannot be meant",
+      "a directory that is not a string",
+      { file: { allowDirs: [1] } },
+      `"allowDirs" in ${FILE} is [1]: must be directories`,
+    ],
+    [
+      "a rule with a path that only Edit rules can have",
       { argv: ["--deny-rules", "Bash(rm:*),Write(src/**)"] },
       "--deny-rules cannot be used: the rule Write(src/**) has a path, which only Edit rules can have. Write Edit(src/**).",
     ],
-    ["a rule for any server", { env: { CLAUDE_CODE_MCP_ALLOW_RULES: "mcp__*" } }, "would allow the tools of any MCP"],
+    [
+      "a rule that allows the tools of any server",
+      { env: { CLAUDE_CODE_MCP_ALLOW_RULES: "mcp__*" } },
+      "would allow the tools of any MCP",
+    ],
     ["an unknown flag", { argv: ["--max-wait", "2000"] }, "Unknown flag --max-wait. Did you mean --max-wait-ms?"],
     [
       "an unknown negated flag",
       { argv: ["--no-allow-bypas"] },
       "Unknown flag --no-allow-bypas. Did you mean --no-allow",
     ],
-    ["a negated flag that is no boolean", { argv: ["--no-sandbox"] }, "Unknown flag --no-sandbox."],
+    ["a negated flag that is not a boolean", { argv: ["--no-sandbox"] }, "Unknown flag --no-sandbox."],
     ["an unknown short flag", { argv: ["-x"] }, 'Unknown flag -x. "claude-agents-mcp help" lists all flags.'],
-    ["a short flag of another name", { argv: ["-v"] }, "Unknown flag -v. Did you mean --version?"],
-    ["a flag of all commands", { argv: ["--hlep"] }, "Unknown flag --hlep. Did you mean --help?"],
-    ["an argument that is no flag", { argv: ["--allow-bypass", "false"] }, 'Unexpected argument "false": only flags'],
+    ["a short flag with a near match", { argv: ["-v"] }, "Unknown flag -v. Did you mean --version?"],
+    ["a misspelt flag of all commands", { argv: ["--hlep"] }, "Unknown flag --hlep. Did you mean --help?"],
+    [
+      "an argument that is not a flag",
+      { argv: ["--allow-bypass", "false"] },
+      'Unexpected argument "false": only flags',
+    ],
     [
       "an unknown key in the file",
       { file: { maxWait: 1 } },
       `Unknown key "maxWait" in ${FILE}. Did you mean maxWaitMs?`,
     ],
-    ["the file's own place in the file", { file: { config: "x" } }, `Unknown key "config" in ${FILE}.`],
-    ["a file that is no JSON", { file: "{\n  maxWaitMs: 1\n}" }, `${FILE} is not JSON: `],
-    ["a file that is no object", { file: "[]" }, `${FILE} must hold one JSON object of settings.`],
-    ["a file that is not there", { argv: ["--config=/none"] }, "The file of --config cannot be read: ENOENT"],
-    ["a file without a name", { argv: ["--config="] }, '--config is "": must be a path.'],
-  ])("%s", (_, sources, message) => {
+    ["the key `config` in the file", { file: { config: "x" } }, `Unknown key "config" in ${FILE}.`],
+    ["a file of invalid JSON", { file: "{\n  maxWaitMs: 1\n}" }, `${FILE} is not JSON: `],
+    ["a file that is not a JSON object", { file: "[]" }, `${FILE} must hold one JSON object of settings.`],
+    ["a missing file", { argv: ["--config=/none"] }, "The file of --config cannot be read: ENOENT"],
+    ["an empty file name", { argv: ["--config="] }, '--config is "": must be a path.'],
+  ])("%s is refused in one line", (_, sources, message) => {
     const line = refusal(sources);
     expect(line).toContain(message);
     expect(line).not.toContain("\n");
   });
 
-  it("and is cut if it is long", () => {
+  it("the message for a long value is cut to less than 200 characters", () => {
     expect(refusal({ argv: [`--sandbox=${"x".repeat(5000)}`] }).length).toBeLessThan(200);
   });
 });
 
-describe("the file", () => {
-  it("is the one of the flag, even if a variable names another, and may begin with a byte order mark", () => {
+describe("the settings file", () => {
+  it("the file of `--config` is read, even if a variable names another, and may begin with a byte order mark", () => {
     const env = { CLAUDE_CODE_MCP_CONFIG: "/none" };
     expect(load({ argv: ["--config", FILE], env, file: '\uFEFF{"maxDepth": 2}' }).maxDepth).toBe(2);
   });
 });
 
-describe("the depth", () => {
+describe("the nesting depth in `CLAUDE_CODE_MCP_DEPTH`", () => {
   it.each<[string | undefined, number]>([
     [undefined, 0],
     ["", 0],
     ["0", 0],
     ["3", 3],
-  ])("of %j is %j", (value, depth) => {
+  ])("the depth of %j is %j", (value, depth) => {
     expect(readDepth({ CLAUDE_CODE_MCP_DEPTH: value })).toBe(depth);
   });
 
-  it.each(["-1", "one", "1.5", "1e3"])("of %j is refused: the true depth is unknown", (value) => {
+  it.each(["-1", "one", "1.5", "1e3"])("a depth of %j is refused, because the true depth is unknown", (value) => {
     expect(() => readDepth({ CLAUDE_CODE_MCP_DEPTH: value })).toThrow(ConfigError);
   });
 });

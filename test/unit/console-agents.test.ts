@@ -3,7 +3,7 @@ import { Agents } from "../../src/console/agents.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
 
-/** Looks up the task of a subagent that has a request, in a growing log. */
+/** Tests how `Agents` looks up the task of a subagent in a growing log. */
 
 const SESSION = { id: "s1", createdAt: 1 } as SessionRecord;
 const CALLED = { type: "assistant", message: { content: [{ type: "tool_use", id: "t1", name: "Agent" }] } };
@@ -15,7 +15,7 @@ const STARTED = {
   description: "Look\nround",
 };
 
-function logged() {
+function growingLog() {
   const events: StoredEvent[] = [];
   let reads = 0;
   const agents = new Agents({
@@ -24,17 +24,17 @@ function logged() {
       return Promise.resolve(events.filter(({ id }) => id >= from && id < from + limit));
     },
   });
-  const say = (id: number, message: object) => {
+  const log = (id: number, message: object) => {
     events.push({ id, type: "message", at: 1, data: { message } } as unknown as StoredEvent);
   };
-  return { say, reads: () => reads, of: async (eventId: number) => agents.of(SESSION, "a1", eventId) };
+  return { log, reads: () => reads, of: async (eventId: number) => agents.of(SESSION, "a1", eventId) };
 }
 
-it("the task of a subagent is cached once it is found, and looked up again if it was not", async () => {
-  const { of, reads, say } = logged();
+it("the task of a subagent is cached once found; a miss is looked up again", async () => {
+  const { of, reads, log } = growingLog();
   expect(await of(4)).toBeUndefined();
-  say(4, CALLED);
-  say(5, STARTED);
+  log(4, CALLED);
+  log(5, STARTED);
   const found = { description: "Look round", eventId: 4 };
   expect(await of(6)).toEqual(found);
   const before = reads();
@@ -42,23 +42,23 @@ it("the task of a subagent is cached once it is found, and looked up again if it
   expect(reads()).toBe(before);
 });
 
-it("the task is found behind other messages, and its words are cut to a line", async () => {
-  const { of, say } = logged();
+it("the task of a subagent is found behind other messages, and its description is cut to one line", async () => {
+  const { of, log } = growingLog();
   const call = { ...CALLED, message: { content: ["text", null, { type: "tool_use", id: "t1" }] } };
-  say(1, call);
+  log(1, call);
   for (const [at, message] of [null, "text", {}, { content: "text" }, { content: [{ id: "t2" }] }].entries()) {
-    say(at + 2, { type: "assistant", message });
+    log(at + 2, { type: "assistant", message });
   }
-  say(7, { ...STARTED, description: "word ".repeat(200) });
-  say(8, { type: "assistant" });
+  log(7, { ...STARTED, description: "word ".repeat(200) });
+  log(8, { type: "assistant" });
   const found = await of(9);
   expect(found).toMatchObject({ eventId: 1 });
   expect(found?.description).toMatch(/^word word .*…$/);
 });
 
-it("a subagent that was started without words has none", async () => {
-  const { of, say } = logged();
-  say(1, CALLED);
-  say(2, { ...STARTED, description: 7 });
+it("the task of a subagent started without a description has an empty description", async () => {
+  const { of, log } = growingLog();
+  log(1, CALLED);
+  log(2, { ...STARTED, description: 7 });
   expect(await of(3)).toEqual({ description: "", eventId: 1 });
 });

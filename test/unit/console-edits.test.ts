@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { areEdited, type CallItem, type Item } from "../../console/src/timeline/reducer/item.ts";
 
-/** Whether a rewind would restore files that were changed after a prompt. */
+/** A rewind would restore files if `areEdited` returns true. */
 
 const call = (eventId: number, name: string, over: Partial<CallItem> = {}): Item => ({
   kind: "call",
@@ -17,13 +17,13 @@ const call = (eventId: number, name: string, over: Partial<CallItem> = {}): Item
   ...over,
 });
 
-test("a file that was changed after an event, even by a subagent, can be restored", () => {
+test("`areEdited` counts a file changed after the event, also by a subagent", () => {
   expect(areEdited([call(3, "Write")], 1)).toBe(true);
   expect(areEdited([call(3, "Write")], 3)).toBe(false);
   expect(areEdited([call(2, "Agent", { children: [call(4, "Edit")] })], 3)).toBe(true);
 });
 
-test("a call that only read, was denied or failed has changed no file", () => {
+test("`areEdited` does not count a call that only read, was denied or failed", () => {
   const items = [call(3, "Read"), call(4, "Edit", { state: "denied" }), call(5, "Write", { state: "failed" })];
   expect(areEdited(items, 1)).toBe(false);
 });

@@ -39,7 +39,7 @@ describe("the days of a chart", () => {
     else process.env["TZ"] = zone;
   });
 
-  it("are consecutive up to today, each once, including days of 23 and 25 hours", () => {
+  it("the days of a chart are consecutive up to today, each once, including days of 23 and 25 hours", () => {
     for (const [now, last] of [
       [new Date(2026, 2, 10, 0, 5), "2026-03-10"],
       [new Date(2026, 10, 3, 23, 55), "2026-11-03"],
@@ -53,7 +53,7 @@ describe("the days of a chart", () => {
     }
   });
 
-  it("keep the server's last day, even if its clock is ahead", () => {
+  it("the days of a chart include the server's last day, even if the server's clock is ahead", () => {
     const now = new Date(2026, 2, 10, 23, 59);
     const days = everyDay(usage({ since: beginningOf(7, now), days: [day("2026-03-11")] }), now);
     expect(days.map(({ turns }) => turns)).toEqual([0, 0, 0, 0, 0, 0, 0, 1]);
@@ -61,7 +61,7 @@ describe("the days of a chart", () => {
 });
 
 describe("the charts", () => {
-  it("have a colour for each of the most expensive models, and one for all others", () => {
+  it("the cost chart has a colour for each of the 5 most expensive models, and one for all others", () => {
     const costs = { a: 9, b: 8, c: 7, d: 6, e: 5, f: 4, "g\u202e": 3 };
     const models = Object.entries(costs).map(([model, costUsd]) => ({ model, costUsd }));
     const days = [day("2026-03-01", { costUsd: 42, costByModel: costs }), day("2026-03-02")];
@@ -80,7 +80,7 @@ describe("the charts", () => {
     expect(figures.at(-1)?.labels.at(-1)).toBe("g⟨U+202E⟩");
   });
 
-  it("are omitted if they would be empty", () => {
+  it("a chart without data is omitted", () => {
     const days = [day("2026-03-01", { failed: 1, workedMs: 15_000, waitedMs: 45_000 })];
     const figures = figuresOf(usage({ days }), days);
     expect(figures.map(({ title }) => title)).toEqual(["Turns per day", "Time per day"]);
@@ -88,7 +88,7 @@ describe("the charts", () => {
     expect(figures[1]?.series.map(({ values }) => values)).toEqual([[15_000], [45_000]]);
   });
 
-  it("have a time axis with round steps", () => {
+  it("a time axis has round steps", () => {
     const [, time] = figuresOf(usage(), [day("2026-03-01", { workedMs: 1 })]);
     const MINUTE = 60_000;
     const steps = [0.5, 4, 40, 100, 299, 1400, 100_000].map((most) => {

@@ -12,7 +12,7 @@ describe("the console's texts for times, costs and names", () => {
     [185_000, "3 min 05 s"],
     [3_600_000, "1 h 00 min"],
     [90_000_000, "1 d 1 h"],
-  ])("shows %i ms as %s", (ms, words) => {
+  ])("a duration of %i ms is shown as %s", (ms, words) => {
     expect(duration(ms)).toBe(words);
   });
 
@@ -23,18 +23,18 @@ describe("the console's texts for times, costs and names", () => {
     [60_000, "1 min ago"],
     [7_200_000, "2 h ago"],
     [86_400_000, "1 d ago"],
-  ])("shows an age of %i ms as %s", (ms, words) => {
+  ])("an age of %i ms is shown as %s", (ms, words) => {
     const now = Date.UTC(2026, 0, 31);
     expect(ago(now - ms, now)).toBe(words);
   });
 
-  it("counts on in whole seconds", () => {
+  it("a running duration counts in whole seconds", () => {
     expect(ticking(-1)).toBe("0 s");
     expect(ticking(4_700)).toBe("4 s");
     expect(ticking(119_900)).toBe("1 min 59 s");
   });
 
-  it("writes amounts with cents, and smaller ones as such", () => {
+  it("`usd` shows cents, and <$0.01 for less than a cent; `count` has the noun in singular or plural", () => {
     expect([0, 0.004, 0.01, 1234.5].map(usd)).toEqual(["$0.00", "<$0.01", "$0.01", "$1,234.50"]);
     expect([count(1, "turn"), count(2000, "turn"), count(0, "reply", "replies")]).toEqual([
       "1 turn",
@@ -43,7 +43,7 @@ describe("the console's texts for times, costs and names", () => {
     ]);
   });
 
-  it("keeps the end of a path", () => {
+  it("a long path is shortened to its end, with at least its last name", () => {
     expect(shortPath("/home/ada")).toBe("/home/ada");
     expect(shortPath("/home/ada/projects/customers/shop/backend", 20)).toBe("…/shop/backend");
     expect(shortPath("C:\\Users\\Ada\\projects\\customers\\shop", 20)).toBe("…\\customers\\shop");
@@ -54,15 +54,15 @@ describe("the console's texts for times, costs and names", () => {
 });
 
 describe("text of agents", () => {
-  it("loses terminal colours", () => {
+  it("text of agents is shown without terminal colours and titles", () => {
     expect(displayText("\u001b[1;31mred\u001b[0m \u001b]0;title\u0007done")).toBe("red done");
   });
 
-  it("shows invisible characters and those that reverse the text", () => {
+  it("invisible characters, and those that reverse the text, are shown as code points", () => {
     expect(displayText("a\u0000b\u202Ecod.exe\u200B\u009b")).toBe("a⟨U+0000⟩b⟨U+202E⟩cod.exe⟨U+200B⟩⟨U+009B⟩");
   });
 
-  it("keeps lines, tabs and letters of all scripts", () => {
+  it("text of agents keeps lines, tabs and letters of all scripts; `displayLine` joins the lines", () => {
     expect(displayText("a\r\n\tשלום 👩‍💻")).toBe("a\n\tשלום 👩‍💻");
     expect(displayLine("  a\r\n\tb ")).toBe("a b");
   });

@@ -15,7 +15,7 @@ import type { Engine } from "../../src/engine/api.ts";
 import type { SessionQuery, SessionRecord } from "../../src/engine/ports.ts";
 import { withCaller } from "../kit/sessions/open-request.ts";
 
-/** Events of an open page under adverse timing: the engine of these tests does exactly what each test says. */
+/** Events of an open page under adverse timing. Each test scripts the engine. */
 
 type Verbs = Pick<Engine, "delivered" | "get" | "list" | "partial" | "read">;
 
@@ -88,26 +88,26 @@ async function* nothing(_: string, __: number, signal: AbortSignal): AsyncGenera
   }
 }
 
-type Told = { [K in keyof LiveEvents]: readonly [K, LiveEvents[K]] }[keyof LiveEvents];
+type SentEvent = { [K in keyof LiveEvents]: readonly [K, LiveEvents[K]] }[keyof LiveEvents];
 
-/** The events until `isEnough`, which is called after each. */
-async function toldBy(sources: Sources, isEnough: (told: readonly Told[]) => boolean, session?: string) {
-  const told: Told[] = [];
+/** Collects events until `isEnough`, called after each event, returns true. */
+async function eventsUntil(sources: Sources, isEnough: (sent: readonly SentEvent[]) => boolean, session?: string) {
+  const sent: SentEvent[] = [];
   const ended = new AbortController();
   const send: Send = async (kind, data) => {
-    told.push([kind, data] as unknown as Told);
-    if (isEnough(told)) ended.abort();
+    sent.push([kind, data] as unknown as SentEvent);
+    if (isEnough(sent)) ended.abort();
     return Promise.resolve();
   };
   await tellLive(sources, { caller: ANN, query: { session, from: 1 } }, send, ended.signal);
-  return told;
+  return sent;
 }
 
-const of = <K extends keyof LiveEvents>(told: readonly Told[], kind: K) =>
-  told.filter((each) => each[0] === kind).map(([, data]) => data as LiveEvents[K]);
+const eventsOf = <K extends keyof LiveEvents>(sent: readonly SentEvent[], kind: K) =>
+  sent.filter((each) => each[0] === kind).map(([, data]) => data as LiveEvents[K]);
 
 describe("an open page", () => {
-  it("shows a recent change once, and not repeatedly since the last change", async () => {
+  it("an open page reads only changes since shortly before its previous read", async () => {
     const queries: SessionQuery[] = [];
     const ended = new AbortController();
     const list: Verbs["list"] = async (query) => {
@@ -126,64 +126,64 @@ describe("an open page", () => {
     expect(third).toBeGreaterThan(first);
   });
 
-  it("receives all simultaneous changes, however many there are", async () => {
+  it("an open page receives all of 450 simultaneous changes, which need several pages", async () => {
     const all = Array.from({ length: 450 }, (_, each) => record({ id: `s${String(each)}`, updatedAt: 1_000 - each }));
     const list: Verbs["list"] = async ({ before, limit, statuses }) => {
       const from = before ? all.findIndex(({ id }) => id === before.id) + 1 : 0;
       return Promise.resolve(statuses ? [] : all.slice(from, from + limit));
     };
-    const told = await toldBy(sourcesOf({ list }), (each) => of(each, "sessions").length > 0);
-    expect(of(told, "sessions").flat()).toHaveLength(450);
+    const sent = await eventsUntil(sourcesOf({ list }), (each) => eventsOf(each, "sessions").length > 0);
+    expect(eventsOf(sent, "sessions").flat()).toHaveLength(450);
   });
 
-  it("shows that a session queues only if that takes a while", async () => {
+  it("an open page shows the queue position of a session after 3 s of waiting, not after 0.5 s", async () => {
     const { state } = record();
     const process = { phase: "starting", waiting: true } as never;
-    const told = async (agoMs: number) => {
+    const positionAfter = async (agoMs: number) => {
       const waits = record({ updatedAt: Date.now() - agoMs, state: { ...state, process } });
       const verbs = { list: async () => Promise.resolve([waits]), waitingBefore: async () => Promise.resolve(3) };
-      const all = await toldBy(sourcesOf(verbs), (each) => of(each, "sessions").length > 0);
-      return of(all, "sessions")[0]?.[0]?.waitingBefore;
+      const all = await eventsUntil(sourcesOf(verbs), (each) => eventsOf(each, "sessions").length > 0);
+      return eventsOf(all, "sessions")[0]?.[0]?.waitingBefore;
     };
-    expect([await told(500), await told(3_000)]).toEqual([undefined, 3]);
+    expect([await positionAfter(500), await positionAfter(3_000)]).toEqual([undefined, 3]);
   });
 
-  it("is updated when a request ends, even if nothing else has changed", async () => {
+  it("an open page receives the changed deadline of a request, even if the session's row is unchanged", async () => {
     let looks = 0;
     const list: Verbs["list"] = async ({ statuses }) => {
       if (!statuses) looks++;
       return Promise.resolve([looks < 3 ? waiting({}, 1) : waiting({ expiresAt: 5000 }, 2)]);
     };
-    const told = await toldBy(sourcesOf({ list }), (all) => of(all, "requests").length === 2);
-    expect(of(told, "requests").map(([request]) => request?.expiresAt)).toEqual([1000, 5000]);
-    expect(of(told, "sessions")).toHaveLength(1);
+    const sent = await eventsUntil(sourcesOf({ list }), (all) => eventsOf(all, "requests").length === 2);
+    expect(eventsOf(sent, "requests").map(([request]) => request?.expiresAt)).toEqual([1000, 5000]);
+    expect(eventsOf(sent, "sessions")).toHaveLength(1);
   });
 
-  it("receives all other changes while a delivery report to a server hangs", async () => {
+  it("an open page receives all other changes while the report of a delivery hangs", async () => {
     let looks = 0;
     const list: Verbs["list"] = async ({ statuses }) => {
       if (!statuses) looks++;
       return Promise.resolve(statuses || looks < 2 ? [waiting({}, 1)] : [record({ id: "other" })]);
     };
     const delivered: Verbs["delivered"] = async () => new Promise(() => undefined);
-    const told = await toldBy(sourcesOf({ list, delivered }), (all) => of(all, "sessions").length === 2);
+    const sent = await eventsUntil(sourcesOf({ list, delivered }), (all) => eventsOf(all, "sessions").length === 2);
     expect(
-      of(told, "sessions")
+      eventsOf(sent, "sessions")
         .flat()
         .map(({ id }) => id),
     ).toEqual(["s", "other"]);
   });
 
-  it("receives nothing more for the id of a deleted session", async () => {
+  it("an open page receives nothing more for the id of a deleted session", async () => {
     let looks = 0;
     const get: Verbs["get"] = async (_, id) => {
       if (++looks > 3) throw sessionNotFound(id);
       return Promise.resolve(record());
     };
     let isGone = false;
-    let heard = 0;
+    let partialReads = 0;
     const partial = async () => {
-      if (isGone) heard++;
+      if (isGone) partialReads++;
       return Promise.resolve("");
     };
     let tailEnded = false;
@@ -193,23 +193,23 @@ describe("an open page", () => {
     }
     let others = 0;
     const list: Verbs["list"] = async () => Promise.resolve(isGone ? [record({ id: `n${String(++others)}` })] : []);
-    await toldBy(
+    await eventsUntil(
       sourcesOf({ get, list, partial }, tail),
       (all) => {
-        isGone = of(all, "gone").length > 0;
-        return isGone && of(all, "sessions").length >= 2;
+        isGone = eventsOf(all, "gone").length > 0;
+        return isGone && eventsOf(all, "sessions").length >= 2;
       },
       "s",
     );
-    expect([tailEnded, heard]).toEqual([true, 0]);
+    expect([tailEnded, partialReads]).toEqual([true, 0]);
   });
 
-  it("and a list receive the other sessions when one is deleted between two reads", async () => {
+  it("a session deleted between two reads fails neither an open page nor the list of requests", async () => {
     const read: Verbs["read"] = async (_, id) => Promise.reject(sessionNotFound(id));
     const list: Verbs["list"] = async () => Promise.resolve([waiting({}, 1)]);
-    const told = await toldBy(sourcesOf({ list, read }), (all) => of(all, "requests").length > 0);
-    expect(of(told, "sessions")).toMatchObject([[{ id: "s", title: "" }]]);
-    expect(of(told, "requests")).toEqual([[]]);
+    const sent = await eventsUntil(sourcesOf({ list, read }), (all) => eventsOf(all, "requests").length > 0);
+    expect(eventsOf(sent, "sessions")).toMatchObject([[{ id: "s", title: "" }]]);
+    expect(eventsOf(sent, "requests")).toEqual([[]]);
     expect(await pendingOf(sourcesOf({ list, read }), "ann")).toEqual([]);
   });
 });
@@ -222,8 +222,8 @@ it("the title of a deleted session is not shown for a new session with the same 
   expect(await titles.of(record({ principal: "bob", createdAt: 2 }))).toBe("His.");
 });
 
-describe("an event as it is shown", () => {
-  it("is cut to a bounded depth, with the beginnings of its texts", () => {
+describe("events as the page gets them", () => {
+  it("a large event is cut to a bounded depth, with the beginnings of its texts", () => {
     const deep: unknown = JSON.parse(`${'{"__proto__":['.repeat(2_300)}"${"x".repeat(20_000)}"${"]}".repeat(2_300)}`);
     const event = { ...asked, data: { ...asked.data, input: { deep, long: "y".repeat(20_000), n: 1 } } } as StoredEvent;
     const shown = shownEvent(event);
@@ -234,7 +234,7 @@ describe("an event as it is shown", () => {
     expect(text).toContain(`"long":"${"y".repeat(10_000)}","n":1`);
   });
 
-  it("is unchanged if there is nothing to cut", () => {
+  it("an event is unchanged if there is nothing to cut", () => {
     expect(shownEvent(asked)).toBe(asked);
   });
 });

@@ -3,7 +3,7 @@ import { linesToShow, hunksBetween, hunksReported } from "../../console/src/part
 import { readMarkdown, safeHref, type Block } from "../../console/src/parts/markdown-tree.ts";
 import { processorMs } from "../kit/runner/processor-time.ts";
 
-/** All text that a reader sees. */
+/** Returns all text that a reader sees. */
 function textOf(node: unknown): string {
   if (typeof node === "string") return node;
   if (Array.isArray(node)) return node.map(textOf).join("");
@@ -20,7 +20,7 @@ function depthOf(node: unknown): number {
 const kinds = (blocks: readonly Block[]) => blocks.map(({ kind }) => kind);
 
 describe("Markdown of agents", () => {
-  it("becomes headings, lists, tables, code and quotes", () => {
+  it("Markdown becomes headings, lists, tables, code, quotes and rules", () => {
     const text = "# One\n\n- [x] a\n- [ ] b\n\n3. c\n\n| h |\n|--:|\n| 1 |\n\n```ts x\nlet a;\n```\n\n> q\n\n---\n";
     const blocks = readMarkdown(text);
     expect(kinds(blocks)).toEqual(["heading", "list", "list", "table", "code", "quote", "rule"]);
@@ -30,14 +30,14 @@ describe("Markdown of agents", () => {
     expect(blocks[4]).toEqual({ kind: "code", language: "ts", text: "let a;" });
   });
 
-  it("has headings below those of the page, without skipping a level", () => {
+  it("headings in Markdown are below those of the page, without skipping a level", () => {
     const levels = readMarkdown("#### a\n\n# b\n\n#### c\n\n> # d\n").flatMap((block) =>
       block.kind === "heading" ? [block.level] : [],
     );
     expect(levels).toEqual([3, 3, 4]);
   });
 
-  it("supports no HTML: it is shown literally", () => {
+  it("HTML in Markdown is shown literally", () => {
     const text = "a <img src=x onerror=alert(1)> b\n\n<script>alert(2)</script>\n\n<div>\n\n**bold**\n";
     const blocks = readMarkdown(text);
     expect(textOf(blocks)).toContain("<img src=x onerror=alert(1)>");
@@ -45,7 +45,7 @@ describe("Markdown of agents", () => {
     expect(JSON.stringify(blocks)).not.toContain('"html"');
   });
 
-  it("shows a path beside its link text, because a browser could not open the path", () => {
+  it("a path in Markdown is shown beside its link text, because a browser could not open the path", () => {
     const shown = (text: string) =>
       readMarkdown(text).map((block) => (block.kind === "paragraph" ? block.inside : block));
     expect(shown("See [the notes](docs/notes.md#top) there.")).toEqual([
@@ -68,12 +68,12 @@ describe("Markdown of agents", () => {
     " javascript:x",
     "java\tscript:x",
     "https://",
-  ])("does not link to %j", (href) => {
+  ])("Markdown does not link to %j", (href) => {
     expect(safeHref(href)).toBeUndefined();
     expect(JSON.stringify(readMarkdown(`[label](<${href}>)`))).not.toContain('"link"');
   });
 
-  it("links to pages and mail addresses, and to images without loading them", () => {
+  it("Markdown links to web pages and mail addresses, and to images without loading them", () => {
     expect(
       readMarkdown("[a](https://a.example/?x=1&amp;y=2) ![p](http://b.example/p.gif) <mailto:c@d.example>"),
     ).toEqual([
@@ -90,7 +90,7 @@ describe("Markdown of agents", () => {
     ]);
   });
 
-  it("shows characters that would reverse or hide text, even as entities", () => {
+  it("Markdown shows characters that would reverse or hide text as code points, even as entities", () => {
     const text = textOf(readMarkdown("a\u202Eb &#x202e; &amp;lt; \u001B[31mred"));
     expect(text).toBe("a⟨U+202E⟩b ⟨U+202E⟩ &lt; red");
   });
@@ -107,14 +107,14 @@ describe("Markdown of agents", () => {
     ["table cells", `${"|".repeat(3_000)}\n${"|-".repeat(3_000)}\n${"|".repeat(3_000)}`],
     ["lines", "a\n".repeat(200_000)],
     ["blank paragraphs", "*a\n\n".repeat(20_000)],
-  ])("survives excessive %s", async (_, text) => {
+  ])("excessive %s in Markdown become a tree of bounded depth within 2 s", async (_, text) => {
     let blocks: ReturnType<typeof readMarkdown> = [];
     expect(await processorMs(() => (blocks = readMarkdown(text)))).toBeLessThan(2_000);
     expect(depthOf(blocks)).toBeLessThan(120);
     expect(textOf(blocks).length).toBeGreaterThan(0);
   });
 
-  it("shows all of a long text, its end as plain text", () => {
+  it("a long text is shown completely, its end as plain text", () => {
     const text = `${"word ".repeat(20)}\n\n`.repeat(1_000);
     const blocks = readMarkdown(`${text}**end**`);
     expect(blocks.at(-1)?.kind).toBe("plain");
@@ -123,7 +123,7 @@ describe("Markdown of agents", () => {
 });
 
 describe("a change of a file", () => {
-  it("is shown line by line, without numbers if only a part of the file is known", () => {
+  it("a change of a file is shown line by line, without numbers if only a part of the file is known", () => {
     const lines = linesToShow(hunksBetween("a\nb\nc", "a\nB\nc"), false);
     expect(lines).toEqual([
       { kind: "same", text: "a" },
@@ -133,7 +133,7 @@ describe("a change of a file", () => {
     ]);
   });
 
-  it("is shown as the tool reports it, with the numbers of the file", () => {
+  it("a change of a file is shown as the tool reports it, with the line numbers of the file", () => {
     const hunk = { oldStart: 7, oldLines: 2, newStart: 9, newLines: 2, lines: [" a", "-b", "+B", "\\ No newline"] };
     const hunks = hunksReported({ filePath: "/a", structuredPatch: [hunk, { ...hunk, lines: [" z"] }, 5] });
     expect(linesToShow(hunks ?? [], true)).toEqual([
@@ -147,7 +147,7 @@ describe("a change of a file", () => {
     expect(hunksReported(undefined)).toBeUndefined();
   });
 
-  it("of a huge text is computed quickly, as a removal and an addition of everything", async () => {
+  it("a change of 30,000 lines is computed within 2 s, as a removal and an addition of everything", async () => {
     const text = (word: string) => Array.from({ length: 30_000 }, (_, at) => `${word} ${String(at)}`).join("\n");
     let lines: ReturnType<typeof linesToShow> = [];
     const compare = () => (lines = linesToShow(hunksBetween(text("a"), text("b")), false));

@@ -12,7 +12,7 @@ const base64 = (...parts: readonly (string | readonly number[])[]) =>
 const webp = (kind: string, bytes: readonly number[]) => base64("RIFF\0\0\0\0WEBP", kind, [0, 0, 0, 0], bytes);
 const RED = [255, 0, 0] as const;
 
-describe("a picture is taken for what its bytes are", () => {
+describe("recognition of pictures by their bytes", () => {
   it.each([
     ["png", png(3, 2, RED), 3, 2],
     ["gif", gif(5, 4), 5, 4],
@@ -26,23 +26,23 @@ describe("a picture is taken for what its bytes are", () => {
     ["webp", webp("VP8 ", [0, 0, 0, 0x9d, 1, 0x2a, 0x90, 1, 0x2c, 1]), 400, 300],
     ["webp", webp("VP8L", [0x2f, 0x8f, 0xc1, 0x4a, 0]), 400, 300],
     ["webp", webp("VP8X", [0, 0, 0, 0, 0x8f, 1, 0, 0x2b, 1, 0]), 400, 300],
-  ])("%s", (type, data, width, height) => {
+  ])("type and size of a picture are read from its bytes: %s", (type, data, width, height) => {
     expect(rasterOf(data).raster).toEqual({ mediaType: `image/${type}`, width, height });
   });
 
   it.each([
-    ["an SVG", SVG, /no PNG/],
-    ["a page", base64("<!doctype html><script>1</script>"), /no PNG/],
-    ["nothing", "", /no PNG/],
-    ["no base64", "?!", /no PNG/],
-    ["a header that was cut off", png(3, 2, RED).slice(0, 24), /no PNG/],
-    ["a JPEG without a size", base64([0xff, 0xd8, 0xff, 0xe0, 0xff, 0xff]), /no PNG/],
-    ["no pixels", png(1, 1, RED, [0, 5]), /0 × 5 pixels/],
-    ["gigabytes of pixels", png(1, 1, RED, [30_000, 30_000]), /30000 × 30000 pixels/],
+    ["an SVG", SVG, /not a PNG/],
+    ["an HTML page", base64("<!doctype html><script>1</script>"), /not a PNG/],
+    ["empty data", "", /not a PNG/],
+    ["invalid base64", "?!", /not a PNG/],
+    ["a truncated header", png(3, 2, RED).slice(0, 24), /not a PNG/],
+    ["a JPEG without a size", base64([0xff, 0xd8, 0xff, 0xe0, 0xff, 0xff]), /not a PNG/],
+    ["an image without pixels", png(1, 1, RED, [0, 5]), /0 × 5 pixels/],
+    ["an image of gigabytes", png(1, 1, RED, [30_000, 30_000]), /30000 × 30000 pixels/],
     ["a long line of pixels", png(1, 1, RED, [1, 20_000]), /1 × 20000 pixels/],
-    ["a frame with gigabytes of pixels", gif(1, 1, [16_000, 16_000]), /16000 × 16000 pixels/],
+    ["a frame of gigabytes", gif(1, 1, [16_000, 16_000]), /16000 × 16000 pixels/],
     ["a large file", "A".repeat(17_000_000), /12 MB/],
-  ])("%s is refused", (_, data, why) => {
+  ])("%s is refused as a picture", (_, data, why) => {
     expect(() => rasterOf(data)).toThrow(why);
   });
 });
@@ -51,7 +51,7 @@ const LONG = "A".repeat(30_000);
 const image = { type: "image", source: { type: "base64", media_type: "image/png", data: LONG } };
 
 describe("pictures in a log", () => {
-  it("are named by their place in the event, beside the text", () => {
+  it("a picture in a log is named by its path in the event, beside the text of its item", () => {
     const result = { type: "tool_result", tool_use_id: "b", content: [image] };
     const items = fold(
       calls("a", "Read"),
@@ -79,7 +79,7 @@ describe("pictures in a log", () => {
     ]);
   });
 
-  it("are not what only calls itself so: a text that someone may decide by", () => {
+  it("text that only claims to be a picture is sent unchanged, because a person may decide by the text", () => {
     const input = { type: "base64", mimeType: "image/png", data: "rm -r ~ ; ".repeat(30) };
     const event = { id: 1, at: 1, type: "permission.asked", data: { input } } as unknown as StoredEvent;
     expect(shownEvent(event)).toEqual(event);
@@ -91,7 +91,7 @@ describe("pictures in a log", () => {
     ["an attachment", { mediaType: "image/png", data: LONG }],
     ["a block of an MCP server", { type: "image", mimeType: "image/png", data: LONG }],
     ["a file that a tool reports", { type: "image", file: { base64: LONG, type: "image/png" } }],
-  ])("are sent without their data, and are no cut text: %s", (_, content) => {
+  ])("an event is sent without the base64 data of %s, and does not count as cut", (_, content) => {
     const event = { id: 1, at: 1, type: "message", data: { message: { type: "user", content } } } as StoredEvent;
     const shown = shownEvent(event);
     expect(shown).not.toHaveProperty("cut");

@@ -25,7 +25,7 @@ const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
 });
 
 describe("typed JSON", () => {
-  test("is read as an object", () => {
+  test("typed JSON is read as an object", () => {
     expect(readObject(' {"a": [1, -2.5e3, "\\u00e9 \\"", null, {}]} ')).toEqual({
       ok: true,
       value: { a: [1, -2500, 'é "', null, {}] },
@@ -45,11 +45,11 @@ describe("typed JSON", () => {
     ["{} {}", 'Line 1, column 4: expected nothing more, found "{".'],
     ["", "Line 1, column 1: expected a value, found the end."],
     ["[1]", 'Line 1, column 1: expected one object in braces { }, found "[".'],
-  ])("%j: the error has this position", (text, problem) => {
+  ])("invalid JSON is refused with the position of the error: %j", (text, problem) => {
     expect(readObject(text)).toMatchObject({ ok: false, problem });
   });
 
-  test("has no error position behind the fault", () => {
+  test("the reported position of an error in JSON is never behind the fault", () => {
     const good = JSON.stringify({ a: [1, { b: "x\ny" }, true], c: -0.5, d: null }, undefined, 1);
     const late = Array.from(
       good,
@@ -62,7 +62,7 @@ describe("typed JSON", () => {
 });
 
 describe("the description of a request", () => {
-  test("is in words", () => {
+  test("the headline of a request says who asks, and for what", () => {
     expect(headline(request())).toBe("Claude Code asks to run a command");
     expect(headline(request(), true)).toBe("Claude Code asked to run a command");
     expect(headline(request({ agentId: "a", toolName: "Write" }))).toBe("A subagent asks to write a file");
@@ -75,7 +75,7 @@ describe("the description of a request", () => {
     expect(headline(request({ type: "question", input: { questions: [1, 2] } }))).toBe("Claude Code has 2 questions");
   });
 
-  test("omits nothing of an input", () => {
+  test("the description of a request omits nothing of an input", () => {
     const inputs: [string, Record<string, unknown>][] = [
       ["Bash", { command: "ls", description: "List", timeout: 5, run_in_background: true }],
       ["Bash", { command: ["ls"] }],
@@ -97,7 +97,7 @@ describe("the description of a request", () => {
     ]);
   });
 
-  test("shows all of a text", () => {
+  test("invisible characters are escaped, and all other characters are shown as they are", () => {
     expect(escapeInvisible("ls\u001B[2K\u202Egpj.exe\r\n\tend\u200B")).toBe(
       "ls\\x1b[2K\\u{202e}gpj.exe\\x0d\n\tend\\u{200b}",
     );
@@ -109,16 +109,16 @@ describe("the description of a request", () => {
     expect(escapeInvisible("grüße 🙂 שלום")).toBe("grüße 🙂 שלום");
   });
 
-  test("shows changed lines", () => {
-    const told = (before: string, after: string) =>
+  test("changed lines are shown as removed, added or the same", () => {
+    const shownLines = (before: string, after: string) =>
       changedLines(before, after).flatMap(({ kind, lines }) => lines.map((line) => `${kind} ${line}`));
-    expect(told("", "a\n\nb\n")).toEqual(["added a", "added ", "added b"]);
-    expect(told("a\nb\n", "a\nc\n")).toEqual(["same a", "removed b", "added c"]);
-    expect(told("a", "a\n")).toEqual(["same a", "added "]);
-    expect(told("a", "")).toEqual(["removed a"]);
+    expect(shownLines("", "a\n\nb\n")).toEqual(["added a", "added ", "added b"]);
+    expect(shownLines("a\nb\n", "a\nc\n")).toEqual(["same a", "removed b", "added c"]);
+    expect(shownLines("a", "a\n")).toEqual(["same a", "added "]);
+    expect(shownLines("a", "")).toEqual(["removed a"]);
   });
 
-  test("shows times", () => {
+  test("a remaining time is shown in minutes and seconds, in hours, or in days", () => {
     expect([-5, 9_000, 161_000, 3_900_000, 200_000_000].map(leftWords)).toEqual([
       "0:00",
       "0:09",

@@ -33,20 +33,20 @@ const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
   ...changes,
 });
 
-describe("the answer that is sent", () => {
-  test("is a denial, with a message if there is one", () => {
+describe("answers as they are sent", () => {
+  test("a denial has a message only if one was typed", () => {
     expect(denied("  \n")).toEqual({ decision: "deny" });
     expect(denied(" Use pnpm. ")).toEqual({ decision: "deny", message: "Use pnpm." });
   });
 
-  test("has the command edited as text, with its other fields unchanged", () => {
+  test("a command is edited as text, and the other fields of the input stay unchanged", () => {
     const asked = request();
     expect(editableOf(asked)).toEqual({ key: "command", text: "npm test" });
     const edited = editedInput(asked, 'echo "{"');
     expect(edited).toEqual({ ok: true, value: { command: 'echo "{"', description: "Run the tests" } });
   });
 
-  test("has an input of one text edited as text, any other as JSON", () => {
+  test("an input of one text is edited as text, any other input as JSON", () => {
     expect(editableOf(request({ toolName: "Skill", input: { skill: "pdf" } }))).toEqual({ key: "skill", text: "pdf" });
     expect(editableOf(request({ toolName: "Read", input: { file_path: "/a", limit: 3 } })).key).toBeUndefined();
     expect(editableOf(request({ input: { command: 3 } })).key).toBeUndefined();
@@ -56,14 +56,14 @@ describe("the answer that is sent", () => {
     });
   });
 
-  test("has invisible characters as escapes in the JSON editor, and as themselves when sent", () => {
+  test("invisible characters are escapes in the JSON editor, and themselves in the answer", () => {
     const asked = request({ toolName: "Read", input: { file_path: "/a\u202Eb\u{E0041}", limit: 3 } });
     const { text } = editableOf(asked);
     expect(text).toContain("/a\\u202eb\\udb40\\udc41");
     expect(editedInput(asked, text)).toEqual({ ok: true, value: asked.input });
   });
 
-  test("contains an edited input, and omits an unchanged one", () => {
+  test("an answer contains an edited input, and omits an unchanged one", () => {
     const { input } = request();
     expect(allowedWith({ input }, { ...input })).toEqual({ decision: "allow" });
     expect(allowedWith({ input }, { command: "ls" })).toEqual({ decision: "allow", updatedInput: { command: "ls" } });
@@ -77,7 +77,7 @@ describe("the answer that is sent", () => {
     [{ decision: "deny" }, { type: "plan" }, "Sent back to planning."],
     [{ decision: "allow", answers: {} }, { type: "question" }, "Answered."],
     [{ decision: "allow", updatedInput: {} }, { type: "plan" }, "Plan approved with your changes."],
-  ] as const)("is described as done for %j", (body, changes, words) => {
+  ] as const)("the confirmation of a sent answer fits %j", (body, changes, words) => {
     expect(doneWords(request(changes), body)).toBe(words);
   });
 });
@@ -94,7 +94,7 @@ describe("questions", () => {
   };
   const many: Question = { ...one, question: "What all?", multiSelect: true };
 
-  test("are read from the tool's input, whatever else it contains", () => {
+  test("questions are read from a tool's input that also contains invalid entries", () => {
     expect(questionsIn({ questions: [{ ...one, x: 1 }, 3, { question: 4, options: [null] }] })).toEqual([
       one,
       { question: "", header: "", multiSelect: false, options: [] },
@@ -102,7 +102,7 @@ describe("questions", () => {
     expect(questionsIn({ questions: "?" })).toEqual([]);
   });
 
-  test("have one answer as a text, several as a list, and all need one", () => {
+  test("one answer is a text and several are a list; each question needs an answer", () => {
     const picked = withPick(one, withPick(one, NO_CHOICE, 0), 1);
     const both = withPick(many, withPick(many, NO_CHOICE, 1), 0);
     expect(answersOf([one, many], [picked, both])).toEqual({
@@ -113,7 +113,7 @@ describe("questions", () => {
     expect(withPick(many, both, 0).picked).toEqual([1]);
   });
 
-  test("take custom words in place of one answer, and in addition to several", () => {
+  test("custom words replace the answer to a single choice, and are added to several answers", () => {
     const own = { ...withOther(one, withPick(one, NO_CHOICE, 0), true), other: " mine " };
     expect(answersOf([one], [own]).answers).toEqual({ "Which?": "mine" });
     const joined = { ...withOther(many, withPick(many, NO_CHOICE, 0), true), other: "mine" };
@@ -122,7 +122,7 @@ describe("questions", () => {
     expect(withPick(one, own, 1)).toMatchObject({ picked: [1], isOther: false });
   });
 
-  test("take words if they have no options, and any question text as a key", () => {
+  test("a question without options takes words, and any question text can be a key", () => {
     const free = { ...one, question: "__proto__", options: [] };
     const { answers } = answersOf([free], [{ ...NO_CHOICE, other: "x" }]);
     expect(Object.entries(answers)).toEqual([["__proto__", "x"]]);
@@ -142,16 +142,16 @@ describe("the texts about approvers", () => {
     [{ behavior: "deny", by: "user", toolName: "ExitPlanMode" }, false, "Sent back by the person at the client"],
     [{ behavior: "allow", by: "approver-of-another-server" }, false, "Allowed by approver-of-another-server"],
     [{ behavior: "deny", by: "constructor" }, false, "Denied by constructor"],
-  ] as const)("describe the answer %j", (decided, mine, words) => {
+  ] as const)("the answer %j is described with its approver", (decided, mine, words) => {
     expect(decidedWords({ toolName: "Bash", ...decided }, mine)).toBe(words);
   });
 
-  test("name the next approver", () => {
+  test("the next approvers of a request are named in order", () => {
     expect(thenWords("console", ["user", "console", "webhook", "caller"])).toBe("the webhook, then the calling model");
     expect(thenWords("caller", ["console", "caller"])).toBe("");
   });
 
-  test("explain why a page is read-only, and the operator's options", () => {
+  test("a page without the right to answer says why, and names the operator's options", () => {
     expect(whyOnlyLook({ scopes: ["read", "approve"] })).toBeUndefined();
     expect(whyOnlyLook({ scopes: ["approve"] }, ["user", "caller"])).toContain("--approvals user,console,caller.");
     expect(whyOnlyLook({ scopes: ["approve"] }, [])).toMatch(/^No one can answer requests.*--approvals console\.$/);
@@ -159,8 +159,8 @@ describe("the texts about approvers", () => {
   });
 });
 
-describe("the list", () => {
-  test("shows an ended request for a moment longer, once", () => {
+describe("the list of requests", () => {
+  test("a closed request stays in the list for 6 s; if open again, it is listed once", () => {
     const [one, two] = [request({ createdAt: 2_000 }), request({ requestId: "r2" })];
     const first = shownNow([], [one, two], 0);
     const second = shownNow(first, [two], 1_000);
@@ -170,7 +170,7 @@ describe("the list", () => {
     expect(shownNow(second, [one, two], 2_000)).toEqual(first);
   });
 
-  test("keeps it while an open form below it would move, up to a limit", () => {
+  test("up to 10 closed requests stay above an open one, so that the open form does not move", () => {
     const numbered = (each: number) => request({ requestId: String(each), createdAt: each });
     const all = Array.from({ length: 13 }, (_, each) => numbered(each));
     const last = all.slice(12);
@@ -183,7 +183,7 @@ describe("the list", () => {
     expect(shownNow(shown, [], 900_000)).toEqual([{ request: last[0], goneAt: 900_000 }]);
   });
 
-  test("is grouped by session, the oldest first", () => {
+  test("the list of requests is grouped by session, the oldest first", () => {
     const open = [
       request({ requestId: "c", createdAt: 3 }),
       request({ requestId: "b", sessionId: "s2", createdAt: 2 }),
@@ -196,7 +196,7 @@ describe("the list", () => {
     ]);
   });
 
-  test("keeps the places of those of the same time when one of them is answered or listed in another order", () => {
+  test("requests of the same time keep their places when one is answered, or when the input is in another order", () => {
     const all = [request(), request({ requestId: "r2", eventId: 8 }), request({ sessionId: "s2" })];
     const placesOf = (shown: ReturnType<typeof shownNow>) =>
       shown.map((each) => [each.request.sessionId, each.request.eventId]);
@@ -219,7 +219,7 @@ describe("misdirected presses", () => {
   const box = (top: number) => ({ top, bottom: top + 100, left: 0, right: 500 });
   const POINT = { x: 50, y: 60 };
   const at = (now: number, hand: Hand = POINT, scrolled = 0) => ({ hand, now, scrolled });
-  /** Two cards that have been there for a while, the hand on the first. */
+  /** Returns a guard of two cards shown since time 0, with the pointer on the first. */
   const settled = () => {
     const guard = new MisclickGuard();
     guard.note("a", box(0), at(0));
@@ -227,14 +227,14 @@ describe("misdirected presses", () => {
     return guard;
   };
 
-  test("are those on a card that has just appeared, by pointer and by key", () => {
+  test("a press is misdirected within 400 ms of the card's appearance, by pointer and by key", () => {
     const guard = settled();
     expect(guard.doubtOf("a", POINT, 399)).toBe("new");
     expect(guard.doubtOf("a", undefined, 399)).toBe("new");
     expect(guard.doubtOf("a", POINT, 400)).toBeUndefined();
   });
 
-  test("are those on a card that has moved under the pointer, and on no other that has moved", () => {
+  test("a press is misdirected on a card that has moved under the pointer, not on another moved card", () => {
     const guard = settled();
     guard.note("a", box(-90), at(1_000));
     guard.note("b", box(20), at(1_000));
@@ -243,12 +243,12 @@ describe("misdirected presses", () => {
     expect(guard.doubtOf("b", POINT, 2_000)).toBeUndefined();
     guard.note("b", box(300), at(3_000));
     expect(guard.doubtOf("b", { x: 50, y: 350 }, 3_001)).toBeUndefined();
-    // A finger hovers over nothing: where it comes down next is not known.
+    // Touch does not hover, so the next point is unknown.
     guard.note("b", box(200), at(4_000, "anywhere"));
     expect(guard.doubtOf("b", { x: 50, y: 250 }, 4_399)).toBe("moved");
   });
 
-  test("are not those on a card that scrolls, or stays in view where it is while the page grows", () => {
+  test("a press is not misdirected on a card that scrolls, or stays in place while the page grows", () => {
     const guard = settled();
     guard.note("a", box(-150), at(1_000, POINT, 150));
     guard.note("b", box(50), at(1_000, POINT, 150));
@@ -257,7 +257,7 @@ describe("misdirected presses", () => {
     expect(guard.doubtOf("b", POINT, 2_001)).toBeUndefined();
   });
 
-  test("are the second press of a double click or of a key that falls on the next request", () => {
+  test("the second press of a double click or of a key is misdirected if it falls on the next request", () => {
     const guard = settled();
     expect(guard.doubtOf("a", POINT, 1_000)).toBeUndefined();
     expect(guard.doubtOf("b", { x: 55, y: 61 }, 1_500)).toBe("moved");
@@ -268,7 +268,7 @@ describe("misdirected presses", () => {
     expect(guard.doubtOf("b", undefined, 4_300)).toBeUndefined();
   });
 
-  test("are not those of a hand that goes on to the next request at once", () => {
+  test("a press is not misdirected if the hand goes on to the next request at once", () => {
     const guard = settled();
     expect(guard.doubtOf("a", POINT, 1_000)).toBeUndefined();
     guard.focus("b", 1_010);

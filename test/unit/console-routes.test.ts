@@ -16,7 +16,7 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
 });
 
-/** `live` is the content of a stream. */
+/** `live` fills the stream. */
 function mounted(live: ReturnType<ConsoleApi["live"]>): Hono<Env> {
   const app = new Hono<Env>();
   mountConsole(app, {
@@ -33,9 +33,9 @@ function mounted(live: ReturnType<ConsoleApi["live"]>): Hono<Env> {
   return app;
 }
 
-describe("a stream", () => {
+describe("live streams", () => {
   it.each(["GET", "HEAD"])(
-    "of a %s without a reader ends with its connection, however much is left to send",
+    "a stream of a %s without a reader ends with its connection, however much is left to send",
     async (method) => {
       const outgoing = new EventEmitter();
       let end: (method: string) => void = () => undefined;
@@ -51,7 +51,7 @@ describe("a stream", () => {
   );
 });
 
-it("the page is available once its files can be read, whatever happened before", async () => {
+it("the page is available once its files can be read, even after a failed request", async () => {
   const folder = join(mkdtempSync(join(tmpdir(), "ccm-page-")), "console");
   folders.push(join(folder, ".."));
   const page = createPage(folder);

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 
 import { breakpoints } from "../../console/breakpoints.ts";
 
-/** The CSS modules of the page and the components that use them name the same classes; what is global stands in console/src/style. */
+/** Compares CSS modules of the page with the components that use them. Global classes stand in console/src/style. */
 
 const root = join(import.meta.dirname, "..", "..", "console", "src");
 const files = readdirSync(root, { recursive: true, encoding: "utf8" }).map((name) => join(root, name));
@@ -23,10 +23,10 @@ function classesOf(css: string): Set<string> {
   );
 }
 
-/** Properties of components, which look them up in a module of their own. */
+/** Properties of components with a class name; the component looks up the class in its own module. */
 const PASSED_ON = new Set(["nested"]);
 
-/** Of each component: the modules that it imports, by the name that it gives them. */
+/** All components; `used` has the imported modules by local name. */
 const components = files
   .filter((file) => file.endsWith(".tsx"))
   .map((file) => {
@@ -49,7 +49,7 @@ it.each(
 const globals = new Set(styles.filter((file) => !modules.includes(file)).flatMap((file) => [...classesOf(read(file))]));
 
 it.each(components.map((each) => [each.file.slice(root.length + 1), each] as const))(
-  "%s names as global only classes of console/src/style",
+  "%s uses as global only classes of console/src/style",
   (_, { text, used }) => {
     const plain = [...text.matchAll(/\bclass(?:=|: )"([^"]+)"/g)].flatMap(([, names = ""]) => names.split(" "));
     expect(plain.filter((name) => !globals.has(name) && !PASSED_ON.has(name))).toEqual([]);
@@ -68,7 +68,7 @@ it.each(modules.map((file) => [file.slice(root.length + 1), file] as const))(
       .filter(({ used }) => [...used.values()].includes(file))
       .map((each) => each.text)
       .join("\n");
-    // A class may be put together of a word and a value: `fill-${n}`, or be a value of the data (`running`).
+    // A class may consist of a word and a value (`fill-${n}`), or be a value of the data (`running`).
     const computed = [...text.matchAll(/`([a-z]+-)\$\{/g)].map(([, prefix = ""]) => prefix);
     const words = new Set(
       files
@@ -81,19 +81,19 @@ it.each(modules.map((file) => [file.slice(root.length + 1), file] as const))(
   },
 );
 
-it("colours stand in style/base.css alone", () => {
+it("only style/base.css contains colours", () => {
   const colours = styles.filter(
     (file) => file !== base && /#[\da-f]{3,8}\b|\b(?:rgb|hsl|oklch)a?\(/i.test(withoutComments(read(file))),
   );
   expect(colours).toEqual([]);
 });
 
-it("breakpoints stand in console/breakpoints.ts alone, and stylesheets name them", () => {
+it("only console/breakpoints.ts contains breakpoints, and stylesheets name them", () => {
   const queries = styles.flatMap((file) => withoutComments(read(file)).match(/@(?:media|container)[^{]*/g) ?? []);
   expect(queries.filter((query) => /\d/.test(query))).toEqual([]);
   expect(queries.filter((query) => query.includes("--"))).not.toEqual([]);
 });
 
-it("a breakpoint that has no such name is an error of the build", () => {
-  expect(() => breakpoints.AtRule.media({ params: "(--fone)" })).toThrow(/no --fone: it has .*--phone/);
+it("an unknown breakpoint is an error of the build", () => {
+  expect(() => breakpoints.AtRule.media({ params: "(--fone)" })).toThrow(/--fone: unknown breakpoint\. .*--phone/);
 });

@@ -21,7 +21,7 @@ import {
 } from "../kit/browser/timeline.ts";
 
 describe("the timeline of a session", () => {
-  it("has the prompt, thoughts, texts and calls, and how the turn ended", () => {
+  it("the timeline has the prompt, thoughts, texts and calls, and the end of the turn", () => {
     const items = fold(
       prompt("p"),
       started("p"),
@@ -41,12 +41,12 @@ describe("the timeline of a session", () => {
     expect(items.at(-1)).toMatchObject({ result: { subtype: "success" } });
   });
 
-  it("shows facts that only the result contains", () => {
+  it("the timeline shows text that only the result contains", () => {
     const items = fold(message({ type: "result", subtype: "success", result: "Total cost: $0" }), ended());
     expect(items.map((item) => (item.kind === "text" ? item.text : item.kind))).toEqual(["Total cost: $0", "turn"]);
   });
 
-  it("has prompts that wait, join a turn, are dropped, and begin later", () => {
+  it("the timeline has prompts that wait, join a turn, are dropped, or begin later", () => {
     const items = fold(
       prompt("a"),
       started("a"),
@@ -70,7 +70,7 @@ describe("the timeline of a session", () => {
     expect(kinds(items)).toEqual(["prompt", "prompt", "prompt", "turn", "prompt", "prompt"]);
   });
 
-  it("has a waiting prompt at its end, and where it began once it has begun", () => {
+  it("a waiting prompt stands at the end of the timeline, and at its beginning once it has begun", () => {
     const before = [prompt("a"), started("a"), text("One."), prompt("b"), text("Two.")];
     const keysOf = (items: readonly Item[]) =>
       items.map((item) => (item.kind === "prompt" ? item.promptId : item.kind));
@@ -82,7 +82,7 @@ describe("the timeline of a session", () => {
     expect(keysOf(fold(...before.slice(2), ...after))).toEqual(all.slice(1));
   });
 
-  it("shows who stopped a turn only at its end, and a stopped call as no failure", () => {
+  it("an interruption is shown only at the end of the turn, and a stopped call is not shown as failed", () => {
     const words = "[Request interrupted by user for tool use]";
     const items = fold(
       calls("u", "Bash"),
@@ -94,7 +94,7 @@ describe("the timeline of a session", () => {
     expect(call(items, "u").state).toBe("stopped");
   });
 
-  it("shows that a session queued only if that took a while", () => {
+  it("the timeline shows a wait for a slot of 3 s, but not of 1 s", () => {
     const waits: Draft = { type: "notice", data: { kind: "waiting", message: "It waits for a slot." } };
     const up: Draft = { type: "process.started", data: { processId: "1", resumed: false } };
     const lines = (...drafts: Draft[]) => fold(...drafts).flatMap((item) => (item.kind === "line" ? [item.text] : []));
@@ -103,7 +103,7 @@ describe("the timeline of a session", () => {
     expect(lines(waits, ...idle, up)).toEqual(["It waits for a slot.", "Claude Code started"]);
   });
 
-  it("nests the work of subagents under their calls, however deep", () => {
+  it("the timeline nests the work of subagents under their calls, at any depth", () => {
     const items = fold(
       calls("a", "Agent"),
       calls("b", "Agent", {}, "a"),
@@ -120,7 +120,7 @@ describe("the timeline of a session", () => {
     expect(call(items, "a")).toMatchObject({ state: "done", output: "a done" });
   });
 
-  it("shows the outcome of a call", () => {
+  it("the state of a call is its outcome: failed, denied, stopped or running", () => {
     const items = fold(
       calls("fails", "Bash"),
       gives("fails", "exit 1", { is_error: true }),
@@ -140,7 +140,7 @@ describe("the timeline of a session", () => {
     ]);
   });
 
-  it("shows remaining background work, and when it ended", () => {
+  it("a call stays in the background until its background work ends, and then shows the outcome", () => {
     const task = (subtype: string, more: Loose = {}) =>
       message({ type: "system", subtype, task_id: "k", tool_use_id: "a", ...more });
     const background = (...ids: string[]): Draft => ({
@@ -154,7 +154,7 @@ describe("the timeline of a session", () => {
     expect(call(failed, "a")).toMatchObject({ state: "failed", summary: "It broke." });
   });
 
-  it("has requests with who decided, when, and which approvers they passed", () => {
+  it("a request in the timeline has its answer, approver and time, and the approvers that it passed", () => {
     const request = { requestId: "r", kind: "permission", toolName: "Bash", input: { command: "ls" }, toolUseId: "u" };
     const asked: Draft = { type: "permission.asked", data: request };
     const passed: Draft = {
@@ -177,7 +177,7 @@ describe("the timeline of a session", () => {
     expect(call(fold(calls("u", "Bash"), asked, answer("allow")), "u").state).toBe("running");
   });
 
-  it("may begin anywhere: with a result, a subagent or an answer whose beginning is not loaded", () => {
+  it("the timeline may begin with a result, a subagent or an answer whose beginning is not loaded", () => {
     const items = fold(
       gives("u", "late"),
       text("of a subagent", "agent"),
@@ -196,21 +196,21 @@ describe("the timeline of a session", () => {
     ["a system message of a newer Claude Code", message({ type: "system", subtype: "moved" })],
     ["an unknown block", says([{ type: "hologram", beam: 1 }])],
     ["an assistant message without content", message({ type: "assistant" })],
-    ["a user message that is none", message({ type: "user", message: 5 })],
-    ["a block that is none", says([null])],
+    ["an invalid user message", message({ type: "user", message: 5 })],
+    ["an invalid block", says([null])],
     ["a call without a name", says([{ type: "tool_use", id: "u" }])],
     ["a notice of a new kind", { type: "notice", data: { kind: "new", message: "Something new" } }],
-  ])("shows %s as a line with its JSON", (_, draft) => {
+  ])("the timeline shows %s as one line", (_, draft) => {
     const items = fold(draft);
     expect(kinds(items)).toEqual(["line"]);
   });
 
-  it("survives calls that claim to be each other's parents", () => {
+  it("the timeline survives calls that claim to be each other's parents", () => {
     const items = fold(calls("a", "Agent", {}, "b"), calls("b", "Agent", {}, "a"), calls("c", "Agent", {}, "c"));
     expect(items.length).toBeGreaterThan(0);
   });
 
-  it("keeps the identity of unchanged objects, so that only changes are rendered", () => {
+  it("the timeline keeps the identity of unchanged items, so that only changes are rendered", () => {
     const made = new TimelineReducer();
     const drafts = [text("one"), calls("a", "Agent"), text("two"), text("three", "a")];
     const snapshots = numbered(drafts).map((event) => {
@@ -222,12 +222,12 @@ describe("the timeline of a session", () => {
     expect(made.items).toBe(after);
   });
 
-  it("records which events were cut", () => {
+  it("an item of the timeline records which of its events were cut", () => {
     const items = fold({ ...calls("u", "Bash"), cut: true }, { ...gives("u", "long"), cut: true }, text("short"));
     expect(items.map(({ cutIn }) => cutIn)).toEqual([[1, 2], []]);
   });
 
-  it("renders ten thousand events quickly", async () => {
+  it("the timeline takes ten thousand events within 3 s", async () => {
     const made = new TimelineReducer();
     const drafts = Array.from({ length: 5_000 }, (_, at) => [
       calls(`u${String(at)}`, "Bash", {}, at % 3 === 0 ? null : "u0"),
@@ -250,7 +250,7 @@ describe("the title of a call", () => {
     ["constructor", {}, "constructor | "],
     ["Bash", { command: "ls \u202Etxt.exe" }, "Bash | ls ⟨U+202E⟩txt.exe"],
     [undefined, {}, "An earlier call | "],
-  ])("%s %j", (name, input, title) => {
+  ])("the call %s %j has the title %s", (name, input, title) => {
     const { subject, verb } = callTitle(name, input, "/home/ann/shop");
     expect(`${verb} | ${subject}`).toBe(title);
   });

@@ -19,21 +19,21 @@ const placesOf = (items: readonly Item[]) =>
   items.map((item) => (item.kind === "prompt" ? item.promptId : item.kind === "text" ? item.text : item.kind));
 
 describe("a prompt that waits behind others", () => {
-  it("stands where it ran, with the time and the event of that", () => {
+  it("a queued prompt stands at the start of its turn, with the time and event of the start", () => {
     const items = fold(prompt("a"), started("a"), prompt("b"), text("One."), ended(), started("b"), text("Two."));
     expect(placesOf(items)).toEqual(["a", "One.", "turn", "b", "Two."]);
     expect(items[3]).toMatchObject({ at: 6_000, eventId: 6, queuedAt: 3_000 });
     expect(items.map(({ at }) => at)).toEqual(items.map(({ at }) => at).toSorted((a, b) => a - b));
   });
 
-  it("does so if it was sent before the first one began, or while held ones wait", () => {
+  it("a prompt sent before the first one began, or held after an interruption, stands at its own start", () => {
     const all = [prompt("a"), prompt("b"), started("a"), text("One."), ended({ outcome: "interrupted" })];
     expect(placesOf(fold(...all))).toEqual(["a", "One.", "turn", "b"]);
     const other = [...all, prompt("c"), started("c"), text("Two."), ended(), started("b"), text("Three.")];
     expect(placesOf(fold(...other))).toEqual(["a", "One.", "turn", "c", "Two.", "turn", "b", "Three."]);
   });
 
-  it("stands where it was given up, or joined the running turn", () => {
+  it("a queued prompt stands at the place where it was dropped or joined the running turn", () => {
     const steered: Draft = { type: "prompt.steered", data: { promptId: "b" } };
     const dropped: Draft = { type: "prompt.dropped", data: { promptId: "c", reason: "cancelled" } };
     const items = fold(prompt("a"), started("a"), prompt("b"), prompt("c"), text("One."), steered, dropped);
@@ -41,7 +41,7 @@ describe("a prompt that waits behind others", () => {
     expect(items.slice(2)).toMatchObject([{ at: 6_000 }, { at: 7_000 }]);
   });
 
-  it("keeps its own time where nothing was before it", () => {
+  it("a prompt with nothing before it keeps its own time", () => {
     const up: Draft = { type: "process.started", data: { processId: "1", resumed: false } };
     const [first] = fold(prompt("a"), up, started("a"), text("One."));
     expect(first).toMatchObject({ promptId: "a", state: "begun", at: 1_000, eventId: 1 });
@@ -56,17 +56,17 @@ describe("an error of the API", () => {
   const failed = ended({ outcome: "failed", isError: true, errorSubtype: "api_error" });
 
   it.each([
-    ["said and told by the result", [said, result]],
-    ["only told by the result", [result]],
-    ["said in two parts, one of which is cut", [text("I try."), { ...said, cut: true as const }, result]],
-  ])("that ends the turn, %s, is one item with the cause", (_, drafts) => {
+    ["in a text and in the result", [said, result]],
+    ["only in the result", [result]],
+    ["in a cut text after another text", [text("I try."), { ...said, cut: true as const }, result]],
+  ])("an API error that ends the turn, %s, is one item with the cause", (_, drafts) => {
     const items = fold(...drafts, failed);
     const end = items.at(-1);
     expect(end).toMatchObject({ kind: "turn", cause: words, cutIn: drafts.length > 2 ? [2] : [] });
     expect(JSON.stringify(items.slice(0, -1))).not.toContain(words);
   });
 
-  it("that does not end the turn, or that a subagent has, is one text, and no cause", () => {
+  it("an API error that does not end the turn, or of a subagent, is one text and not a cause", () => {
     const items = fold(said, text("Again."), ended());
     expect(items).toMatchObject([{ isError: true, text: words }, { isError: false }, { kind: "turn" }]);
     expect(items[2]).not.toHaveProperty("cause");
@@ -89,13 +89,13 @@ describe("a request whose turn is stopped", () => {
     data: { requestId: "r", toolName: "Bash", behavior: "deny", by },
   });
 
-  it.each(["cancel", "withdrawn", "shutdown"])("by %s was not denied: its call has stopped", (by) => {
+  it.each(["cancel", "withdrawn", "shutdown"])("the call of a request closed by %s is stopped, not denied", (by) => {
     const items = fold(calls("u", "Bash"), asked, closed(by), gives("u", "Rejected.", { is_error: true }));
     expect(kinds(items)).toEqual(["call", "request"]);
     expect(call(items, "u").state).toBe("stopped");
   });
 
-  it("by no one in time was denied", () => {
+  it("the call of a request that no one answered in time is denied", () => {
     const items = fold(calls("u", "Bash"), asked, closed("timeout"), gives("u", "No.", { is_error: true }));
     expect(call(items, "u").state).toBe("denied");
   });

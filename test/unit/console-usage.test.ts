@@ -62,7 +62,7 @@ describe("the usage figures of the console", () => {
   });
   afterEach(async () => node.close());
 
-  /** A session with this log. */
+  /** Creates a session with `log` and returns the id. */
   async function keep(log: Log, { cwd = "/repo", principal = "ann" } = {}): Promise<string> {
     const at = Date.parse(log[0]?.[0] ?? "2026-03-01T00:00:00Z");
     const { record } = await node.rows.create(session({ principal, at, spec: { cwd } }));
@@ -71,7 +71,7 @@ describe("the usage figures of the console", () => {
     return record.id;
   }
 
-  /** A turn at that time. */
+  /** Events of a turn that starts and ends at `at`. */
   const turn = (at: string, costUsd: number, over: Partial<TurnEnded> = {}): Log => [
     [at, started],
     [at, ended({ costUsd, ...over })],
@@ -79,7 +79,7 @@ describe("the usage figures of the console", () => {
 
   const numbers = (query = {}, principal = "ann") => createUsageReport(node, () => NOW)(principal, query);
 
-  it("are the sums of a principal's own sessions, by day, model and folder", async () => {
+  it("usage figures are the sums of a principal's own sessions, by day, model and folder", async () => {
     await keep([
       ["2026-03-05T10:00:00Z", started],
       ["2026-03-05T10:01:00Z", asked],
@@ -121,20 +121,20 @@ describe("the usage figures of the console", () => {
     expect(await numbers({}, "nobody")).toMatchObject({ days: [], models: [], directories: [], totals: { turns: 0 } });
   });
 
-  it("count the time of requests that are still open", async () => {
+  it("usage figures count the time of open requests as waiting, without reducing the work of other turns", async () => {
     const request = { requestId: "r", kind: "permission", eventId: 1, toolName: "Bash", seenWhole: false } as const;
     const state = { ...initialState(NOW), requests: [{ ...request, ...withCaller(NOW - 90_000, NOW + 1_000) }] };
     await node.rows.create(session({ principal: "ann", at: NOW, spec: { cwd: "/repo" }, state }));
     const { days, totals } = await numbers();
     expect([totals.waitedMs, days[0]?.waitedMs]).toEqual([90_000, 90_000]);
-    // Their waits are not taken from the work of other turns.
+    // Open requests do not reduce the `workedMs` of other turns.
     await keep(turn("2026-03-10T10:00:00Z", 1, { durationMs: 60_000 }));
     expect((await numbers()).totals).toMatchObject({ durationMs: 60_000, workedMs: 60_000, waitedMs: 90_000 });
   });
 
   it.each<[string, Log, object]>([
     [
-      "that were open before a turn, in it and behind it",
+      "that were open before, in and after the turn",
       [
         ["2026-03-07T08:00:00Z", asked],
         ["2026-03-07T08:10:00Z", started],
@@ -155,16 +155,16 @@ describe("the usage figures of the console", () => {
       ],
       { workedMs: 120_000, waitedMs: 12 * 3_600_000 },
     ],
-  ])("count as work of a turn what it ran without requests, of those %s", async (_, log, expected) => {
+  ])("the work of a turn excludes the time of requests %s", async (_, log, expected) => {
     await keep(log);
     expect((await numbers()).totals).toMatchObject(expected);
   });
 
-  it("use the days of the time zone, also when daylight saving time begins", async () => {
+  it("usage figures use the days of the time zone, also when daylight saving time begins", async () => {
     await keep([
       ...turn("2026-03-07T22:59:59Z", 1),
       ...turn("2026-03-07T23:00:00Z", 2),
-      // New York skips an hour on March 8: this day has 23 hours.
+      // New York skips an hour on March 8, so that the day has 23 hours.
       ...turn("2026-03-08T04:59:59Z", 4),
       ...turn("2026-03-08T05:00:00Z", 8),
       ...turn("2026-03-09T03:59:59Z", 16),
@@ -183,7 +183,7 @@ describe("the usage figures of the console", () => {
     expect(await costs("Asia/Kathmandu")).toEqual({ "03-08": 15, "03-09": 112, "03-10": 128 });
   });
 
-  it("omit earlier events, and sessions that were deleted", async () => {
+  it("usage figures omit events before `since`, which is a quarter of an hour and at most 366 days ago", async () => {
     await keep([...turn("2026-03-01T00:00:00Z", 1), ...turn("2026-03-08T00:10:00Z", 2)]);
     await keep([...turn("2026-03-01T00:00:00Z", 4), ["2026-03-08T01:00:00Z", started]]);
     await keep(turn("2024-12-01T00:00:00Z", 8));
@@ -194,7 +194,7 @@ describe("the usage figures of the console", () => {
     expect([all.since, all.totals.costUsd]).toEqual([Date.parse("2025-03-09T12:00:00Z"), 7]);
   });
 
-  it("refuse an unknown time zone and an invalid time", async () => {
+  it("an unknown time zone and an invalid `since` are refused", async () => {
     const refused = { name: "AppError", code: "INVALID_ARGUMENT" };
     await expect(numbers({ zone: "Mars/Olympus" })).rejects.toMatchObject({
       ...refused,
@@ -203,7 +203,7 @@ describe("the usage figures of the console", () => {
     await expect(numbers({ since: Number.NaN })).rejects.toMatchObject(refused);
   });
 
-  it("read a log again only after its session has changed, and sum up many sessions", async () => {
+  it("a log is read again only after its session has changed, and 120 sessions are summed up", async () => {
     const ids: string[] = [];
     for (let n = 0; n < 120; n++) ids.push(await keep(turn("2026-03-09T00:00:00Z", 1)));
     const read: string[] = [];
@@ -221,7 +221,7 @@ describe("the usage figures of the console", () => {
     expect((await request("ann", {})).totals).toMatchObject({ turns: 120, costUsd: 120 });
     expect(new Set(read)).toEqual(new Set(ids));
     read.length = 0;
-    // Another zone or another time is computed from the same data.
+    // Computes another zone or another `since` from cached sums.
     await request("ann", { zone: "Asia/Tokyo", since: NOW - 86_400_000 * 90 });
     expect(read).toEqual([]);
 
@@ -231,7 +231,7 @@ describe("the usage figures of the console", () => {
     expect(new Set(read)).toEqual(new Set([ids[7]]));
   });
 
-  it("evict the least recently requested sessions beyond the maximum", async () => {
+  it("the cache of sums evicts the least recently requested sessions beyond its maximum", async () => {
     const [first, second] = [await keep(turn("2026-03-09T00:00:00Z", 1)), await keep(turn("2026-03-09T00:00:00Z", 2))];
     let reads = 0;
     const log: Pick<SessionLog, "read"> = {
@@ -254,7 +254,7 @@ describe("the usage figures of the console", () => {
   });
 });
 
-it("leave the event loop free while they are computed", async () => {
+it("the computation of usage figures leaves the event loop free", async () => {
   const node = memoryStore({ tick: () => NOW }).connect("a");
   await node.leases.heartbeat(TTL);
   for (let n = 0; n < 20; n++) {

@@ -15,7 +15,7 @@ import { CLIENTS, type Scope } from "../../src/install/clients.ts";
 import { thesePlaces } from "../../src/install/places.ts";
 import { useMachine } from "../kit/install/doctor-machine.ts";
 
-/** What `doctor` says of clients, daemons, the store and what is on the disk. The other machines are in doctor.test.ts. */
+/** Findings of `doctor` about clients, daemons, the store and disk space. Other findings: doctor.test.ts. */
 
 const machine = useMachine();
 const { at } = machine;
@@ -25,7 +25,7 @@ async function textOf(id: string, seen = machine.seen()): Promise<string> {
   return first?.text ?? "";
 }
 
-describe("an entry of a client", () => {
+describe("entries of clients", () => {
   function aimAt(id: string, scope: Scope = "user"): Aim & { file: string } {
     const client = CLIENTS.find((each) => each.id === id)!;
     const places = thesePlaces(machine.environment, at("work"));
@@ -36,18 +36,21 @@ describe("an entry of a client", () => {
     await (await planInstall(aim, aim.client.entry({ command, args }))).perform();
   }
 
-  it("that no client has is no fault", async () => {
+  it("no fault is found if no client has an entry", async () => {
     expect(await textOf("clients")).toContain("No MCP client has an entry");
   });
 
-  it.each(["claude-code", "codex", "opencode", "zed"])("of %s that starts this installation is named", async (id) => {
-    const { title } = CLIENTS.find((client) => client.id === id)!;
-    await write(aimAt(id), process.execPath, machine.script, "--max-wait-ms", "5000");
-    expect(await machine.faults()).toEqual([]);
-    expect(await textOf("clients")).toContain(`${title}: this installation`);
-  });
+  it.each(["claude-code", "codex", "opencode", "zed"])(
+    "an entry of %s that starts this installation is named",
+    async (id) => {
+      const { title } = CLIENTS.find((client) => client.id === id)!;
+      await write(aimAt(id), process.execPath, machine.script, "--max-wait-ms", "5000");
+      expect(await machine.faults()).toEqual([]);
+      expect(await textOf("clients")).toContain(`${title}: this installation`);
+    },
+  );
 
-  it("by a link, in a file that is kept elsewhere, with variables, through npx or over HTTP is none either", async () => {
+  it("an entry by a link, in a linked file, with variables, through npx or over HTTP is no fault", async () => {
     symlinkSync(machine.script, at("bin", "claude-agents-mcp"));
     const kept = aimAt("cursor", "project");
     await write(kept, "claude-agents-mcp");
@@ -71,10 +74,10 @@ describe("an entry of a client", () => {
   });
 
   it.each([
-    ["a Node that is gone", () => ({ gone: at("node-18", "bin", "node"), words: [machine.script] })],
-    ["a script that is gone", () => ({ words: [process.execPath], gone: at("old", "main.js") })],
+    ["a missing Node", () => ({ gone: at("node-18", "bin", "node"), words: [machine.script] })],
+    ["a missing script", () => ({ words: [process.execPath], gone: at("old", "main.js") })],
     ["a program that is not on PATH", () => ({ gone: "claude-agents-mcp", words: [] })],
-  ])("with %s is an error, and the command puts it right", async (_, entry) => {
+  ])("an entry with %s is an error, and a new entry repairs it", async (_, entry) => {
     const [command = "", ...args] = Object.values(entry()).flat();
     const { gone } = entry();
     const aim = aimAt("codex", "project");
@@ -86,12 +89,12 @@ describe("an entry of a client", () => {
       fix: "claude-agents-mcp install codex --scope project -- --sandbox required",
     });
     expect(found.text).toContain(`its entry in ${aim.file} names ${gone}, which does not exist`);
-    // As the command does, which needs the built program.
+    // Repairs the entry like `fix`, whose command needs the built program.
     await write(aim, process.execPath, machine.script);
     expect(await machine.faults()).toEqual([]);
   });
 
-  it("that starts another installation is a warning", async () => {
+  it("an entry that starts another installation is a warning", async () => {
     const other = at("other.js");
     writeFileSync(other, "");
     const aim = aimAt("claude-desktop");
@@ -103,7 +106,7 @@ describe("an entry of a client", () => {
     expect(await machine.faults()).toEqual([]);
   });
 
-  it("in a file that cannot be read is a warning without its content", async () => {
+  it("an entry in a file of invalid JSON is a warning without the content of the file", async () => {
     const { file } = aimAt("vscode");
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, '{ "servers": { "key": "sk-secret" ');
@@ -117,7 +120,7 @@ describe("an entry of a client", () => {
 });
 
 describe("daemons", () => {
-  /** One that listens in this process. Returns the function that ends it. */
+  /** Starts a daemon in this process. Returns the function that ends the daemon. */
   async function daemon(name: string, startedAt = name, userFile?: string): Promise<() => Promise<void>> {
     const about = { startedAt, userFile, version: "1.2.3", nodeVersion: "", nodeId: "", state: "ready" as const };
     const listener = new Listener({
@@ -139,7 +142,7 @@ describe("daemons", () => {
     };
   }
 
-  it("are listed, each with what it does", async () => {
+  it("running daemons are listed with version, pid, clients and sessions", async () => {
     expect(await textOf("daemons")).toBe("No daemon runs.");
     const ends = [await daemon("one")];
     const one = `one (version 1.2.3, pid ${String(process.pid)}, 0 clients, 2 sessions at work)`;
@@ -151,7 +154,7 @@ describe("daemons", () => {
     for (const end of ends) await end();
   });
 
-  it("that were started before the user's file was changed are a warning, which says what the file gives", async () => {
+  it("a daemon started before a change of the user's file is a warning; `settings` names the keys of the file", async () => {
     machine.environment["XDG_CONFIG_HOME"] = at("config");
     const file = at("config", "claude-agents-mcp", "config.json");
     mkdirSync(dirname(file), { recursive: true });
@@ -167,7 +170,7 @@ describe("daemons", () => {
     for (const end of ends) await end();
   });
 
-  it("that read another user's file are a warning: what the own one says does not hold there", async () => {
+  it("a daemon that reads another user's file is a warning", async () => {
     const own = at(".config", "claude-agents-mcp", "config.json");
     const ends = [await daemon("same", "2100-01-01T00:00:00.000Z", own)];
     expect(await machine.faults()).toEqual([]);
@@ -178,7 +181,7 @@ describe("daemons", () => {
     for (const end of ends) await end();
   });
 
-  it("that do not answer are a warning, with their pid where it is recorded", async () => {
+  it("a daemon that does not answer is a warning, with its pid if recorded", async () => {
     const folder = join(machine.stateFolder, "run");
     await makePrivate(folder);
     const mute = createServer((socket) => socket.destroy()).listen(join(folder, "mute.sock"));
@@ -204,14 +207,14 @@ describe("daemons", () => {
   });
 });
 
-it("a store that is no file is called in memory only where its sessions end with their server", async () => {
+it("a store that is not a file is called in memory only if no other server shares it", async () => {
   expect(await textOf("store", machine.seen({}, ["--store", "memory:"]))).toContain("in memory");
   const elsewhere = await textOf("store", machine.seen({ store: undefined, isStoreShared: true }));
   expect(elsewhere).not.toContain("memory");
   expect(elsewhere).toContain("claude-agents-mcp sessions list");
 });
 
-it("the space that store, logs and cache take is said, with what lies beside the store", async () => {
+it("`doctor` reports the space of store, logs and cache, including files beside the store", async () => {
   const write = (bytes: number, ...names: string[]) => {
     mkdirSync(dirname(at(...names)), { recursive: true });
     writeFileSync(at(...names), Buffer.alloc(bytes));
@@ -225,7 +228,7 @@ it("the space that store, logs and cache take is said, with what lies beside the
   expect(await textOf("disk", seen)).toContain("Store 1.3 MB, logs 0.3 MB, cache 2.0 MB ");
 });
 
-it("names each settings file that Claude Code leaves out, once; it is asked without hooks, in no folder that is not trusted", async () => {
+it("`doctor` names each settings file ignored by Claude Code once, and warns if Claude Code does not answer", async () => {
   const file = at(".claude", "settings.json");
   machine.settingsErrors([
     { file, path: "hooks.Stop", message: "Expected array, but received string" },

@@ -11,7 +11,7 @@ import { CLIENTS, type Scope } from "../../src/install/clients.ts";
 import { thesePlaces } from "../../src/install/places.ts";
 import { useMachine } from "../kit/install/doctor-machine.ts";
 
-/** Tests what `doctor` says of the settings in entries of clients, and of a login before there is a Claude Code. */
+/** Findings of `doctor` about settings in entries of clients, and about a login before Claude Code is installed. */
 
 const machine = useMachine();
 const { at } = machine;
@@ -22,7 +22,7 @@ function aimAt(id: string, scope: Scope = "user"): Aim & { file: string } {
   return { client, scope, places, stateFolder: machine.stateFolder, file: client.files[scope]!(places) };
 }
 
-/** The entry that `install` writes, with these flags and further keys. */
+/** Writes the entry that `install` would write, with further `flags` and keys. */
 async function write(aim: Aim & { file: string }, flags: readonly string[], more: object = {}): Promise<void> {
   const entry = { ...aim.client.entry({ command: process.execPath, args: [machine.script, ...flags] }), ...more };
   if (aim.client.format === "toml") return void (await (await planInstall(aim, entry)).perform());
@@ -33,14 +33,14 @@ async function write(aim: Aim & { file: string }, flags: readonly string[], more
 const userFile = () => at(".config", "claude-agents-mcp", "config.json");
 const refusal = (title: string, file: string) => `${title} cannot use this server as its entry in ${file} says. `;
 
-describe("an entry of a client whose server would refuse it", () => {
+describe("entries with settings that the server refuses", () => {
   interface Row {
     readonly id: string;
     readonly flags?: readonly string[];
     readonly more?: object;
     readonly says: string;
-    /** Flags of the command that puts it right; undefined where none does. */
-    readonly mended?: string;
+    /** Flags of the repair command; `undefined` if no command can repair the entry. */
+    readonly fixFlags?: string;
   }
 
   it.each<Row>([
@@ -48,24 +48,24 @@ describe("an entry of a client whose server would refuse it", () => {
       id: "cursor",
       flags: ["--alow-dir", "/srv"],
       says: "Unknown flag --alow-dir. Did you mean --allow-dir?",
-      mended: " -- --allow-dir /srv",
+      fixFlags: " -- --allow-dir /srv",
     },
     {
       id: "opencode",
       flags: ["serve", "--alow-dir=/a b", "--max-wiat-ms=5000", "--sandbox", "required"],
       says: "Did you mean --allow-dir?",
-      mended: " -- '--allow-dir=/a b' --max-wait-ms=5000 --sandbox required",
+      fixFlags: " -- '--allow-dir=/a b' --max-wait-ms=5000 --sandbox required",
     },
     {
       id: "codex",
       flags: ["--max-live", "2", "--unattended", "deny", "--spares=0"],
       says: '--max-live, --spares belong to the server, which has other clients, too. Set "maxLive", "spares" in FILE,',
-      mended: " -- --unattended deny",
+      fixFlags: " -- --unattended deny",
     },
     { id: "zed", flags: ["--max-wait-ms", "many"], says: "--max-wait-ms is " },
     { id: "gemini", flags: ["--keep-ms", "3"], says: "--keep-ms is no longer a setting" },
     { id: "vscode", flags: ["--allow-dir", "src"], says: "--allow-dir is a relative path" },
-    { id: "windsurf", flags: ["--http", "127.0.0.1:0"], says: "a server over HTTP is started by you", mended: "" },
+    { id: "windsurf", flags: ["--http", "127.0.0.1:0"], says: "a server over HTTP is started by you", fixFlags: "" },
     { id: "windsurf", flags: ["--daemon", "a/b"], says: '--daemon "a/b" must be 1 to ' },
     { id: "claude-code", flags: ["--toolsets", "chat"], says: "toolsets" },
     {
@@ -83,25 +83,28 @@ describe("an entry of a client whose server would refuse it", () => {
       more: { environment: { CLAUDE_CODE_MCP_SANDBOX: "no" } },
       says: "CLAUDE_CODE_MCP_SANDBOX is ",
     },
-  ])("$id $flags $more is an error, which names the client, the setting and its place", async (row) => {
-    machine.environment["CLAUDE_CODE_MCP_KEEP_MS"] = "1";
-    mkdirSync(dirname(userFile()), { recursive: true });
-    writeFileSync(userFile(), JSON.stringify({ bounds: { toolsets: ["agent"] } }));
-    const aim = aimAt(row.id);
-    await write(aim, row.flags ?? [], row.more);
-    const [found, ...others] = await checkClients(machine.seen());
-    expect(others).toEqual([]);
-    expect(found?.level).toBe("error");
-    const { title } = aim.client;
-    expect(found?.text.startsWith(refusal(title, aim.file))).toBe(true);
-    expect(found?.text).toContain(row.says.replace("FILE", userFile()));
-    expect(found?.text.includes(`In "env" of the entry, so edit the file: CLAUDE_CODE_MCP_`)).toBe(!row.flags);
-    const fix = row.mended === undefined ? undefined : `claude-agents-mcp install ${row.id}${row.mended}`;
-    expect(found?.fix).toBe(fix);
-  });
+  ])(
+    "an entry of $id with flags $flags and keys $more is an error that names client, setting and place",
+    async (row) => {
+      machine.environment["CLAUDE_CODE_MCP_KEEP_MS"] = "1";
+      mkdirSync(dirname(userFile()), { recursive: true });
+      writeFileSync(userFile(), JSON.stringify({ bounds: { toolsets: ["agent"] } }));
+      const aim = aimAt(row.id);
+      await write(aim, row.flags ?? [], row.more);
+      const [found, ...others] = await checkClients(machine.seen());
+      expect(others).toEqual([]);
+      expect(found?.level).toBe("error");
+      const { title } = aim.client;
+      expect(found?.text.startsWith(refusal(title, aim.file))).toBe(true);
+      expect(found?.text).toContain(row.says.replace("FILE", userFile()));
+      expect(found?.text.includes(`In "env" of the entry, so edit the file: CLAUDE_CODE_MCP_`)).toBe(!row.flags);
+      const fix = row.fixFlags === undefined ? undefined : `claude-agents-mcp install ${row.id}${row.fixFlags}`;
+      expect(found?.fix).toBe(fix);
+    },
+  );
 });
 
-it("settings that servers refuse are named, and variables without effect", async () => {
+it("`doctor` reports settings that servers refuse, and variables without effect", async () => {
   const found = await machine.fault(machine.seen({}, ["--max-live", "many"]));
   expect(found).toMatchObject({ id: "settings", level: "error" });
   expect(found.text).toContain("--max-live");
@@ -110,7 +113,7 @@ it("settings that servers refuse are named, and variables without effect", async
   expect(unknown).toMatchObject({ id: "settings", level: "warning", fix: "unset CLAUDE_CODE_MCP_MAX_LIFE" });
   machine.typeFix(unknown);
   expect(await machine.faults()).toEqual([]);
-  // The setting is right, and no client of a daemon may give it.
+  // The value is valid, but no client of a daemon may give the setting.
   machine.environment["CLAUDE_CODE_MCP_MAX_LIVE"] = "3";
   machine.environment["CLAUDE_CODE_MCP_SPARES"] = "0";
   expect(await machine.faults(machine.seen({}, ["--daemon", "off"]))).toEqual([]);
@@ -121,7 +124,7 @@ it("settings that servers refuse are named, and variables without effect", async
   expect(await machine.faults()).toEqual([]);
 });
 
-it("an entry that serves no MCP client is an error, and the command puts it right", async () => {
+it("an entry that serves no MCP client is an error, with a command that repairs the entry", async () => {
   const aim = aimAt("cursor", "project");
   await write(aim, ["console"]);
   const found = await machine.fault();
@@ -129,7 +132,7 @@ it("an entry that serves no MCP client is an error, and the command puts it righ
   expect(found.text).toContain(`its entry in ${aim.file} runs "claude-agents-mcp console"`);
 });
 
-it("an entry that requires a sandbox is an error where there is none", async () => {
+it("an entry that requires a sandbox is an error if no sandbox is available", async () => {
   await write(aimAt("zed"), ["--sandbox", "required"]);
   expect(await machine.faults()).toEqual([]);
   const sandboxProblem = async () => Promise.resolve("bwrap cannot be found in PATH.");
@@ -138,7 +141,7 @@ it("an entry that requires a sandbox is an error where there is none", async () 
   expect(found.text).toContain('has sandbox "required", and no sandbox is available. bwrap cannot');
 });
 
-it("an entry that names a Claude Code which is not there is an error", async () => {
+it("an entry that names a missing Claude Code is an error", async () => {
   await write(aimAt("zed"), ["--claude-path", at("claude")]);
   const found = await machine.fault();
   expect(found).toMatchObject({ id: "clients", level: "error" });
@@ -147,7 +150,7 @@ it("an entry that names a Claude Code which is not there is an error", async () 
   expect(await machine.faults()).toEqual([]);
 });
 
-it("settings that a server takes are no fault: of its own server, relative in a project, with variables of the client", async () => {
+it("settings that the server accepts are no fault, also with variables of the client or relative to a project", async () => {
   await write(aimAt("codex"), ["--daemon", "off", "--max-live", "2"]);
   await write(aimAt("gemini"), ["--store", "memory:", "--spares", "0"]);
   await write(aimAt("windsurf"), ["--allow-bypass=false"]);
@@ -158,7 +161,7 @@ it("settings that a server takes are no fault: of its own server, relative in a 
   expect(await machine.faults()).toEqual([]);
 });
 
-it("what has no effect, gives up too early or names no daemon is a warning", async () => {
+it("an entry with an unknown variable, too short a timeout or a daemon that does not run is a warning", async () => {
   await write(aimAt("cursor"), [], { env: { CLAUDE_CODE_MCP_MAX_LIFE: "2" } });
   const unknown = await machine.fault();
   expect(unknown).toMatchObject({ level: "warning" });
@@ -180,7 +183,7 @@ it("what has no effect, gives up too early or names no daemon is a warning", asy
   expect(absent.text).toContain("Codex CLI uses the daemon work by its entry in ");
 });
 
-describe("before there is a Claude Code that could be asked", () => {
+describe("a login before Claude Code is installed", () => {
   const login = async () => {
     const locate = async () =>
       Promise.resolve({ path: undefined, version: undefined, warning: undefined, toInstall: SDK_PACKAGE });
@@ -191,7 +194,7 @@ describe("before there is a Claude Code that could be asked", () => {
     writeFileSync(at(name), JSON.stringify(content));
   };
 
-  it("the lack of a login and of a key is an error, which says where they were looked for", async () => {
+  it("the lack of a login and of a key is an error that names the searched places", async () => {
     const found = await login();
     expect(found).toMatchObject({
       level: "error",
@@ -199,7 +202,7 @@ describe("before there is a Claude Code that could be asked", () => {
     });
     expect(found?.text).toContain("No login and no key of Claude Code were found");
     expect(found?.text).toContain(at(".claude", ".credentials.json"));
-    // A file without either is none.
+    // Files without a login or key do not count.
     file(".claude.json", { projects: {}, oauthAccount: null });
     file(".claude/settings.json", { env: { LANG: "C" } });
     machine.environment["CLAUDE_CODE_USE_MANTLE"] = "0";
@@ -208,14 +211,26 @@ describe("before there is a Claude Code that could be asked", () => {
   });
 
   it.each<[string, () => void, string]>([
-    ["a variable", () => void (machine.environment["CLAUDE_CODE_OAUTH_TOKEN"] = "x"), "CLAUDE_CODE_OAUTH_TOKEN"],
-    ["a cloud", () => void (machine.environment["CLAUDE_CODE_USE_BEDROCK"] = "1"), "CLAUDE_CODE_USE_BEDROCK"],
-    ["another cloud", () => void (machine.environment["CLAUDE_CODE_USE_MANTLE"] = "1"), "CLAUDE_CODE_USE_MANTLE"],
-    ["credentials", () => file(".claude/.credentials.json", { claudeAiOauth: {} }), ".credentials.json"],
-    ["an account", () => file(".claude.json", { oauthAccount: { emailAddress: "a@b" } }), ".claude.json"],
-    ["a helper", () => file(".claude/settings.json", { apiKeyHelper: "pass" }), "settings.json"],
+    [
+      "a token in a variable",
+      () => void (machine.environment["CLAUDE_CODE_OAUTH_TOKEN"] = "x"),
+      "CLAUDE_CODE_OAUTH_TOKEN",
+    ],
+    ["a cloud provider", () => void (machine.environment["CLAUDE_CODE_USE_BEDROCK"] = "1"), "CLAUDE_CODE_USE_BEDROCK"],
+    [
+      "another cloud provider",
+      () => void (machine.environment["CLAUDE_CODE_USE_MANTLE"] = "1"),
+      "CLAUDE_CODE_USE_MANTLE",
+    ],
+    ["a file of credentials", () => file(".claude/.credentials.json", { claudeAiOauth: {} }), ".credentials.json"],
+    [
+      "an account in .claude.json",
+      () => file(".claude.json", { oauthAccount: { emailAddress: "a@b" } }),
+      ".claude.json",
+    ],
+    ["a key helper in settings", () => file(".claude/settings.json", { apiKeyHelper: "pass" }), "settings.json"],
     ["a key in settings", () => file(".claude/settings.json", { env: { ANTHROPIC_API_KEY: "sk-1" } }), "settings.json"],
-  ])("%s is found", async (_, make, says) => {
+  ])("%s counts as a login", async (_, make, says) => {
     make();
     const found = await login();
     expect(found?.level).toBe("ok");
@@ -223,7 +238,7 @@ describe("before there is a Claude Code that could be asked", () => {
     expect(found?.text).not.toContain("sk-1");
   });
 
-  it("a key in the entry of a client is that client's", async () => {
+  it("a key in the entry of a client counts for the sessions of that client only", async () => {
     await write(aimAt("cursor"), [], { env: { ANTHROPIC_API_KEY: "sk-1" } });
     const found = await login();
     expect(found?.level).toBe("warning");

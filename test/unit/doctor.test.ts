@@ -14,8 +14,8 @@ import type { Finding } from "../../src/doctor/finding.ts";
 import { CLAUDE, useMachine } from "../kit/install/doctor-machine.ts";
 
 /**
- * Broken machines, made in folders. Each is named by a finding, and put right by the command of the finding or by --fix, where
- * a test can run it. `test/server/doctor.test.ts` has those for which the built program is needed.
+ * Broken machines, made in folders. A finding names each fault; the command of the finding or `--fix` repairs the machine if a
+ * test can run the command. `test/server/doctor.test.ts` has faults for which the built program is needed.
  */
 
 const machine = useMachine();
@@ -28,10 +28,10 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-it("finds nothing wrong on a machine where nothing is", async () => {
+it("`doctor` finds nothing wrong on a healthy machine", async () => {
   expect(await machine.faults()).toEqual([]);
   const ids = (await examine(machine.seen(), () => undefined)).map(({ id }) => id);
-  // The port is looked at where one is configured.
+  // `doctor` checks a port only if one is configured.
   const expected = CHECKS.map(({ id }) => id).filter((id) => id !== "port");
   expect(ids.filter((id) => id !== "login")).toEqual(expected);
 });
@@ -41,11 +41,11 @@ interface Broken {
   readonly breakIt: () => void | Promise<void>;
   readonly id: string;
   readonly level: Finding["level"];
-  /** A part of the text. */
+  /** Part of the finding's text. */
   readonly says: string;
 }
 
-/** Put right by their command. */
+/** Faults repaired by the command of the finding. */
 const BY_COMMAND: readonly Broken[] = [
   {
     name: "a Claude Code in PATH that is too old",
@@ -55,7 +55,7 @@ const BY_COMMAND: readonly Broken[] = [
     says: "is version 2.1.100: 2.1.261 or newer is needed",
   },
   {
-    name: "no login",
+    name: "a missing login",
     breakIt: () => rmSync(at("logged-in")),
     id: "login",
     level: "error",
@@ -110,7 +110,7 @@ const BY_COMMAND: readonly Broken[] = [
   },
 ];
 
-it.each(BY_COMMAND)("names $name, and the command puts it right", async ({ breakIt, id, level, says }) => {
+it.each(BY_COMMAND)("`doctor` names $name, and the command repairs it", async ({ breakIt, id, level, says }) => {
   await breakIt();
   const found = await machine.fault();
   expect(found).toMatchObject({ id, level });
@@ -119,7 +119,7 @@ it.each(BY_COMMAND)("names $name, and the command puts it right", async ({ break
   await vi.waitFor(async () => expect(await machine.faults()).toEqual([]));
 });
 
-/** Put right by --fix. */
+/** Faults repaired by `--fix`. */
 const BY_FIX: readonly Broken[] = [
   ...BY_COMMAND.filter(({ says }) => says.startsWith("Other users")),
   {
@@ -148,7 +148,7 @@ const BY_FIX: readonly Broken[] = [
   },
 ];
 
-it.each(BY_FIX)("names $name, and --fix puts it right", async ({ breakIt, id, level, says }) => {
+it.each(BY_FIX)("`doctor` names $name, and `--fix` repairs it", async ({ breakIt, id, level, says }) => {
   await breakIt();
   const found = await machine.fault();
   expect(found).toMatchObject({ id, level });
@@ -157,7 +157,7 @@ it.each(BY_FIX)("names $name, and --fix puts it right", async ({ breakIt, id, le
   expect(await machine.faults()).toEqual([]);
 });
 
-it("names the folder of a former demo, and --fix leaves it: it can be kept on request", async () => {
+it("`doctor` names the folder of a former demo, and `--fix` leaves it, because a demo can be kept on request", async () => {
   mkdirSync(at("tmp", "claude-agents-mcp-demo-new"));
   mkdirSync(at("tmp", "claude-agents-mcp-demo-old", "project"), { recursive: true });
   execFileSync("touch", ["-d", "2 days ago", at("tmp", "claude-agents-mcp-demo-old")]);
@@ -177,7 +177,7 @@ it("names the folder of a former demo, and --fix leaves it: it can be kept on re
   expect(await machine.faults()).toEqual([]);
 });
 
-it("has the exit code of its checks also where another program has started it with an IPC channel", async () => {
+it("`doctor` exits with the code of its checks, even if it was started with an IPC channel", async () => {
   const program = at("checks.cjs");
   writeFileSync(program, `process.send({ code: process.argv.includes("--checks-only") ? 1 : 7 });`);
   const { argv } = process;
@@ -193,22 +193,22 @@ it("has the exit code of its checks also where another program has started it wi
   }
 });
 
-describe("names", () => {
-  it("a Claude Code that hangs at --version, in time", async () => {
+describe("findings of `doctor`", () => {
+  it("`doctor` names a Claude Code that does not answer --version within 0.5 s", async () => {
     machine.claude("#!/bin/sh\nsleep 600\n");
     const found = await machine.fault();
     expect(found).toMatchObject({ id: "claude", level: "error" });
     expect(found.text).toContain("did not answer --version within 0.5 s");
   });
 
-  it("a machine without Claude Code", async () => {
+  it("`doctor` names a missing Claude Code, with the command that installs it", async () => {
     rmSync(at("bin", "claude"));
     const found = await machine.fault();
     expect(found).toMatchObject({ id: "claude", level: "error", fix: "npm install -g @anthropic-ai/claude-code" });
     expect(found.text).toContain(at(".local", "bin", "claude"));
   });
 
-  it("a key beside a login, without the key; without the key the login is billed", async () => {
+  it("`doctor` warns of a key beside a login without showing the key; a key without a login is no fault", async () => {
     machine.environment["ANTHROPIC_API_KEY"] = "sk-ant-very-secret";
     const found = await machine.fault();
     expect(found).toMatchObject({ id: "login", level: "warning", fix: "unset ANTHROPIC_API_KEY" });
@@ -222,7 +222,7 @@ describe("names", () => {
     expect(JSON.stringify([found, ...all])).not.toContain("very-secret");
   });
 
-  it("a Node that is too old, by the limit of package.json", async () => {
+  it("`doctor` names a Node that is older than the limit of package.json", async () => {
     const { engines }: { engines: { node: string } } = JSON.parse(readFileSync("package.json", "utf8"));
     expect(engines.node).toBe(">=20.19");
     for (const nodeVersion of ["18.20.4", "20.18.9"]) {
@@ -232,11 +232,11 @@ describe("names", () => {
       expect(await machine.faults(machine.seen({ nodeVersion }))).toEqual([]);
   });
 
-  it("a disk that is full, and one that soon is", async () => {
+  it("`doctor` reports a full disk as an error, and one that soon is full as a warning", async () => {
     const freeBytes = (bytes: number) => ({ freeBytes: async () => Promise.resolve(bytes) });
     const found = await machine.fault(machine.seen(freeBytes(1e6)));
     expect(found).toMatchObject({ id: "disk", level: "error" });
-    // Nothing of ours would free enough.
+    // No files of this product would free enough.
     expect(found.fix).toBeUndefined();
     expect(found.text).toContain("Free space there.");
     const compiled = at("cache", "claude-agents-mcp", "compiled");
@@ -247,7 +247,7 @@ describe("names", () => {
     expect(await machine.fault(machine.seen(freeBytes(2e8)))).toMatchObject({ level: "warning" });
   });
 
-  it("a store on a network file system", async () => {
+  it("`doctor` names a store on a network file system", async () => {
     const networkKindOf = async (folder: string) =>
       Promise.resolve(folder === machine.stateFolder ? "nfs4" : undefined);
     const found = await machine.fault(machine.seen({ networkKindOf }));
@@ -255,7 +255,7 @@ describe("names", () => {
     expect(found.text).toContain("nfs4");
   });
 
-  it("a port that another program has, and not one of ours", async () => {
+  it("`doctor` names a port that another program has, but not a port of this server", async () => {
     const port = async (body: object) => {
       const server = createServer((_, response) => response.end(JSON.stringify(body)));
       servers.push(server);
@@ -272,7 +272,7 @@ describe("names", () => {
     expect(await machine.faults(machine.seen({}, ["--http", ours]))).toEqual([]);
   });
 
-  it("a missing sandbox, as a fault only where it is required", async () => {
+  it("`doctor` reports a missing sandbox as a fault only if a sandbox is required", async () => {
     const problem = "bwrap cannot be found in PATH. Install (Debian and Ubuntu: apt-get install bubblewrap).";
     const sandboxProblem = async () => Promise.resolve(problem);
     expect(await machine.faults(machine.seen({ sandboxProblem }))).toEqual([]);
@@ -281,7 +281,7 @@ describe("names", () => {
   });
 });
 
-it("a check that hangs or fails is a finding, and what is slow is named", async () => {
+it("a check that hangs or fails is a finding, and a slow check is named", async () => {
   const slow: string[] = [];
   const never = new Promise<Finding[]>(() => undefined);
   const found = await examine(machine.seen(), (subject) => void slow.push(subject), [

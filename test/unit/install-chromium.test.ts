@@ -14,7 +14,7 @@ import { join } from "node:path";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-/** scripts/install-chromium.mjs on different machines: each is a folder that is the whole PATH. */
+/** Runs scripts/install-chromium.mjs on different machines; each machine is a folder, its whole PATH. */
 
 let root: string;
 let bin: string;
@@ -29,15 +29,15 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-/** A command of that machine. */
-function has(name: string, body: string): string {
+/** Adds a command to the machine. */
+function addCommand(name: string, body: string): string {
   const path = join(bin, name);
   writeFileSync(path, `#!/bin/sh\n${body}\n`);
   chmodSync(path, 0o755);
   return path;
 }
 
-function find(env: Record<string, string> = {}) {
+function runScript(env: Record<string, string> = {}) {
   const run = spawnSync(process.execPath, ["scripts/install-chromium.mjs"], {
     env: { PATH: bin, ...env },
     encoding: "utf8",
@@ -45,49 +45,49 @@ function find(env: Record<string, string> = {}) {
   return { status: run.status, stdout: run.stdout.trim(), stderr: run.stderr };
 }
 
-/** An apt-get that records its arguments, and installs a Chromium if it is told to. */
-const apt = (installs: boolean) =>
-  has(
+/** Adds an apt-get that records its arguments. With `installs`, the apt-get installs a Chromium. */
+const addApt = (installs: boolean) =>
+  addCommand(
     "apt-get",
     `echo "$DEBIAN_FRONTEND $*" >>${root}/asked${installs ? `; case "$*" in *chromium*) cp ${bin}/env ${bin}/chromium-headless-shell;; esac` : ""}`,
   );
-const asked = () => readFileSync(join(root, "asked"), "utf8").trim().split("\n");
+const aptCalls = () => readFileSync(join(root, "asked"), "utf8").trim().split("\n");
 
 describe("with an installed browser", () => {
-  it("CHROMIUM_PATH is used, or else the first one in the PATH", () => {
-    const chrome = has("google-chrome", "");
-    expect(find()).toEqual({ status: 0, stdout: chrome, stderr: "" });
-    const chromium = has("chromium", "");
-    expect(find()).toMatchObject({ status: 0, stdout: chromium });
-    expect(find({ CHROMIUM_PATH: chrome })).toMatchObject({ status: 0, stdout: chrome });
-    apt(true);
-    expect(find()).toMatchObject({ status: 0, stdout: chromium });
-    const shell = has("chromium-headless-shell", "");
-    expect(find()).toMatchObject({ status: 0, stdout: shell });
+  it("CHROMIUM_PATH is used, otherwise the best browser in the PATH; nothing is installed", () => {
+    const chrome = addCommand("google-chrome", "");
+    expect(runScript()).toEqual({ status: 0, stdout: chrome, stderr: "" });
+    const chromium = addCommand("chromium", "");
+    expect(runScript()).toMatchObject({ status: 0, stdout: chromium });
+    expect(runScript({ CHROMIUM_PATH: chrome })).toMatchObject({ status: 0, stdout: chrome });
+    addApt(true);
+    expect(runScript()).toMatchObject({ status: 0, stdout: chromium });
+    const shell = addCommand("chromium-headless-shell", "");
+    expect(runScript()).toMatchObject({ status: 0, stdout: shell });
     expect(existsSync(join(root, "asked"))).toBe(false);
   });
 
   it("a CHROMIUM_PATH that cannot be run is an error", () => {
-    has("chromium", "");
-    const { status, stderr, stdout } = find({ CHROMIUM_PATH: join(root, "none") });
+    addCommand("chromium", "");
+    const { status, stderr, stdout } = runScript({ CHROMIUM_PATH: join(root, "none") });
     expect([status, stdout]).toEqual([1, ""]);
     expect(stderr).toContain("Set it to the executable of a Chromium, or not at all.");
   });
 });
 
 describe("without a browser", () => {
-  /** This sudo permits everything, so that the test is independent of the user. */
-  const passing = () => has("sudo", '[ "$1" = -n ] && shift; [ "$1" = true ] && exit 0; exec "$@"');
+  /** Adds a sudo that permits everything, so that the test is independent of the user. */
+  const addSudo = () => addCommand("sudo", '[ "$1" = -n ] && shift; [ "$1" = true ] && exit 0; exec "$@"');
 
-  it("apt-get installs one, with a message", () => {
-    passing();
-    apt(true);
-    const { status, stderr, stdout } = find();
+  it("without a browser, apt-get installs one, with a message", () => {
+    addSudo();
+    addApt(true);
+    const { status, stderr, stdout } = runScript();
     expect([status, stdout]).toEqual([0, join(bin, "chromium-headless-shell")]);
     expect(stderr).toMatch(
       /^No Chromium here: installing .*\nChromium was installed in \d+ s: .*chromium-headless-shell\n$/,
     );
-    expect(asked().filter((line) => line.startsWith("noninteractive"))).toEqual([
+    expect(aptCalls().filter((line) => line.startsWith("noninteractive"))).toEqual([
       "noninteractive -qq update",
       "noninteractive -qq install -y --no-install-recommends chromium-headless-shell fonts-dejavu-core",
     ]);
@@ -97,13 +97,13 @@ describe("without a browser", () => {
     ["apt-get", () => undefined, "There is no Chromium on this machine."],
     [
       "a network",
-      () => [passing(), has("apt-get", '[ "$1" = --version ] || { echo "no network" >&2; exit 100; }')],
+      () => [addSudo(), addCommand("apt-get", '[ "$1" = --version ] || { echo "no network" >&2; exit 100; }')],
       "no network",
     ],
-    ["a package of that name", () => [passing(), apt(false)], "it is not in the PATH"],
-  ])("and without %s, a message says what to do", (_, machine, why) => {
+    ["a package of that name", () => [addSudo(), addApt(false)], "it is not in the PATH"],
+  ])("without a browser and without %s, a message says what to do", (_, machine, why) => {
     machine();
-    const { status, stderr, stdout } = find();
+    const { status, stderr, stdout } = runScript();
     expect([status, stdout]).toEqual([1, ""]);
     expect(stderr).toContain(why);
     expect(stderr).toContain("set CHROMIUM_PATH to its executable");

@@ -9,7 +9,7 @@ import { INSTALLED, invocationOf, isNpx, isPortable, PUBLISHED, type Running } f
 import type { Places } from "../../src/install/places.ts";
 import { entryConfig, longestCallMs, mayGiveUp, timeoutEntry } from "../../src/install/server-args.ts";
 
-/** The table of clients on each system, and the command that a client is given. */
+/** The table of clients on each system, and the command written to a client. */
 
 const longest = (argv: string[]) => longestCallMs(entryConfig({ argv, env: { HOME: "/home/me" } }));
 
@@ -48,7 +48,7 @@ const SYSTEMS: Readonly<Record<string, Places>> = {
 };
 
 describe("the file of each client", () => {
-  it.each(Object.entries(SYSTEMS))("on %s", (_, places) => {
+  it.each(Object.entries(SYSTEMS))("every client has its files on %s", (_, places) => {
     const files = CLIENTS.map(({ files: { project, user }, id }) => [id, user?.(places), project?.(places)]);
     expect(files.map((row) => row.map((cell) => cell ?? "-").join("  ")).join("\n")).toMatchSnapshot();
   });
@@ -82,7 +82,7 @@ function npxAskedFor(...packages: string[]): void {
 }
 
 describe("the command of an entry", () => {
-  it("is the script of a clone, and node as PATH has it", async () => {
+  it("an entry for a clone starts node as PATH has it, with the script of the clone", async () => {
     expect(await invocationOf(running("clone/dist/cli/main.js"), ["--toolsets", "all"])).toEqual({
       command: join(root, "bin/node"),
       args: [join(root, "clone/dist/cli/main.js"), "--toolsets", "all"],
@@ -91,12 +91,12 @@ describe("the command of an entry", () => {
     expect((await invocationOf(other, [])).command).toBe("/opt/node/bin/node");
   });
 
-  it("is the program's link of a global or linked installation, which an upgrade keeps", async () => {
+  it("an entry for a global or linked installation names the program's link, which an upgrade keeps", async () => {
     const args = [join(root, "bin/claude-agents-mcp")];
     expect(await invocationOf(running("bin/claude-agents-mcp"), [])).toEqual({ command: join(root, "bin/node"), args });
   });
 
-  it("is the name alone in a shared file, if that starts this installation", async () => {
+  it("an entry in a shared file has the program's name alone, if the name starts this installation", async () => {
     const shared = { shared: true };
     const linked = await invocationOf(running("clone/dist/cli/main.js", shared), []);
     expect(linked).toEqual({ command: "claude-agents-mcp", args: [] });
@@ -110,13 +110,13 @@ describe("the command of an entry", () => {
     ["claude-agents-mcp@0.1.0", "claude-agents-mcp@0.1.0"],
     ["github:me/fork", "github:me/fork"],
     ["./server.tgz", "ROOT/server.tgz"],
-  ])("is npx with the package that npx was asked for: %s", async (spec, written) => {
+  ])("an entry made through npx starts npx with the requested package: %s", async (spec, written) => {
     npxAskedFor(spec);
     const args = ["-y", written.replace("ROOT", root), "--store", "memory:"];
     expect(await invocationOf(running(RUNNER), ["--store", "memory:"])).toEqual({ command: "npx", args });
   });
 
-  it("is npx with the package's name if npx does not say more", async () => {
+  it("an entry made through npx has the published name if the requested package is unknown", async () => {
     npxAskedFor("one", "two");
     expect(await invocationOf(running(RUNNER), [])).toEqual(PUBLISHED);
     expect([PUBLISHED, INSTALLED].map(isNpx)).toEqual([true, false]);
@@ -124,7 +124,7 @@ describe("the command of an entry", () => {
     expect(await invocationOf(running(RUNNER), [])).toEqual(PUBLISHED);
   });
 
-  it("is started by cmd on Windows if it is a script of npm", async () => {
+  it("on Windows, an entry starts a script of npm with cmd", async () => {
     const windows = { platform: "win32", env: {}, execPath: "C:\\node\\node.exe", cwd: "C:\\", shared: false } as const;
     const npx =
       "C:\\Users\\me\\AppData\\Local\\npm-cache\\_npx\\0af1\\node_modules\\claude-agents-mcp\\dist\\cli\\main.js";
@@ -140,7 +140,7 @@ describe("the command of an entry", () => {
 });
 
 describe("flags of the server in an entry", () => {
-  it("set the client's timeout if calls can take longer than its default", () => {
+  it("server flags in an entry set the client's timeout if calls can take longer than its default", () => {
     const [codex, gemini] = [clientOf("codex"), clientOf("gemini")];
     const query = longest(["--toolsets", "agent,query"]);
     expect(query).toBe(300_000);
@@ -151,7 +151,7 @@ describe("flags of the server in an entry", () => {
     expect(timeoutEntry(codex, longest([]))).toEqual({});
   });
 
-  it("are noted for a client that may give up earlier", () => {
+  it("`mayGiveUp` is true for clients that may give up before the longest call ends", () => {
     const chat = longest(["--toolsets", "all"]);
     const ids = CLIENTS.filter((client) => mayGiveUp(client, chat)).map(({ id }) => id);
     expect(ids).toEqual(["claude-desktop", "cursor", "vscode", "windsurf", "zed", "copilot-cli"]);
@@ -161,7 +161,7 @@ describe("flags of the server in an entry", () => {
   it.each([
     [["--alow-dir", "/srv"], "Did you mean --allow-dir?"],
     [["--allow-dir", "src"], "--allow-dir is a relative path"],
-    // A keyword in a file alone.
+    // `any` is a keyword only in a file.
     [["--allow-dir", "any"], "--allow-dir is a relative path"],
     [["--store=store.db"], "--store is a relative path"],
     [["--http"], "a server over HTTP is started by you"],
@@ -172,18 +172,18 @@ describe("flags of the server in an entry", () => {
       '--max-live, --spares belong to the server, which has other clients, too. Set "maxLive", "spares" in ',
     ],
     [["--keep-ms", "3"], "--keep-ms is no longer a setting"],
-  ])("are refused as the server would: %j", (args, message) => {
+  ])("server flags in an entry are refused as the server would refuse them: %j", (args, message) => {
     expect(() => longest(args)).toThrow(message);
   });
 
-  it("may name a daemon, a folder and a store, and settings of the server for a server of its own", () => {
+  it("server flags in an entry may name a daemon, a folder and a store, and server settings without a daemon", () => {
     expect(longest(["--daemon", "off", "--max-live", "3"])).toBe(45_000);
     expect(longest(["--daemon", "main"])).toBe(45_000);
     expect(longest(["--allow-dir", "~/src", "--allow-dir", "/srv", "--store", "memory:"])).toBe(45_000);
   });
 });
 
-/** Names that people type; those of the table are ids. */
+/** Names typed by people for the ids of the table. */
 const MEANT = {
   claude: "claude-code or claude-desktop",
   "Claude Code": "claude-code",
@@ -204,7 +204,7 @@ const MEANT = {
   "github-copilot": "copilot-cli",
 };
 
-describe("a command line", () => {
+describe("command lines", () => {
   it.each([
     [["curser"], "Did you mean cursor?"],
     [["zed", "--scope", "all"], "must be user or project"],
@@ -216,27 +216,30 @@ describe("a command line", () => {
     [["--allow-dir=/srv", "cursor"], "behind --, as in `claude-agents-mcp install cursor -- --allow-dir=/srv`"],
     [["cursor", "--no-allow-bypass"], "install: --no-allow-bypass is for the server"],
     [["--json=1"], "It takes --scope, --json, --yes, --print, a client, and flags for the server behind --."],
-  ])("of install is refused: %j", async (argv, message) => {
+  ])("`install` refuses the command line %j", async (argv, message) => {
     await expect(install(argv)).rejects.toThrow(message);
   });
 
-  it.each(Object.entries(MEANT))("names the client that is meant by %s", async (word, meant) => {
-    for (const command of [install, uninstall]) {
-      await expect(command([word])).rejects.toThrow(`unknown client "${word}". Did you mean ${meant}? Known are `);
-    }
-  });
+  it.each(Object.entries(MEANT))(
+    "`install` and `uninstall` suggest the client that is meant by %s",
+    async (word, meant) => {
+      for (const command of [install, uninstall]) {
+        await expect(command([word])).rejects.toThrow(`unknown client "${word}". Did you mean ${meant}? Known are `);
+      }
+    },
+  );
 
   it.each([
     [[], "uninstall needs a client: claude-code, "],
     [["cursor", "--print"], "Unknown option '--print'"],
     [["cursor", "--", "--toolsets", "all"], "takes no flags for the server"],
-  ])("of uninstall is refused: %j", async (argv, message) => {
+  ])("`uninstall` refuses the command line %j", async (argv, message) => {
     await expect(uninstall(argv)).rejects.toThrow(message);
   });
 });
 
-describe("an install link", () => {
-  it("of Cursor carries the entry of the table", () => {
+describe("install links", () => {
+  it("the install link of Cursor carries the entry of the client table", () => {
     const { entry, link } = clientOf("cursor");
     const url = new URL(link!(entry(PUBLISHED)));
     expect(url.origin + url.pathname).toBe("https://cursor.com/en/install-mcp");
@@ -245,7 +248,7 @@ describe("an install link", () => {
     expect(JSON.parse(config)).toEqual(entry(PUBLISHED));
   });
 
-  it("of VS Code carries the name and the entry of the table", () => {
+  it("the install link of VS Code carries the name and the entry of the client table", () => {
     const { entry, link } = clientOf("vscode");
     const url = new URL(link!(entry(PUBLISHED)));
     expect(url.origin + url.pathname).toBe("https://vscode.dev/redirect");
@@ -255,7 +258,7 @@ describe("an install link", () => {
     expect(content).toEqual({ name: "claude-agents-mcp", ...entry(PUBLISHED) });
   });
 
-  it("is in README as the table has it", () => {
+  it("README has the install links of the client table", () => {
     const readme = readFileSync("README.md", "utf8");
     const links = CLIENTS.flatMap(({ entry, link }) => link?.(entry(PUBLISHED)) ?? []);
     expect(links).not.toEqual([]);
@@ -263,16 +266,16 @@ describe("an install link", () => {
   });
 });
 
-describe("the change that is shown", () => {
+describe("the diff of a change", () => {
   const show = (before: string, after: string) => diffText({ before, after, mask: (text) => text });
 
-  it("has one line around, and no values of keys", () => {
+  it("the diff of a change has one line of context and masks values of keys", () => {
     const before = '{\n  "far": 1,\n  "API_KEY": "sk-1",\n  "a": 1\n}\n';
     const after = '{\n  "far": 1,\n  "API_KEY": "sk-1",\n  "a": 1,\n  "b": 2\n}\n';
     expect(show(before, after)).toBe('@@ line 3 @@\n   "API_KEY": "[masked]",\n-  "a": 1\n+  "a": 1,\n+  "b": 2\n }\n');
   });
 
-  it("is short for a file in one long line, and has no control characters", () => {
+  it("the diff of a long line is short and has no control characters", () => {
     const start = `{"TOKEN":"${"s".repeat(500)}","a":"${"x".repeat(500)}","b":{}`;
     const end = `,"z":"${"y".repeat(500)}"}`;
     const shown = show(start + end, `${start}, "ours": "\u001B"${end}`);

@@ -24,7 +24,7 @@ import type { Places } from "../../src/install/places.ts";
 
 /** Files of clients before and after `install` and `uninstall`, byte for byte. */
 
-/** Each write waits for the disk, which takes long on one that is shared. */
+/** Folder in memory if possible: each write waits for the disk, which takes long on a shared disk. */
 const MEMORY = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 let root: string;
@@ -43,7 +43,7 @@ function aim(client: Client, scope: Scope): Aim {
   return { client, scope, places, stateFolder: join(root, "state") };
 }
 
-/** Of the named client, in the user's file. */
+/** Aims at the file of the client `id`. */
 function aimAt(id: string, scope: Scope = "user"): Aim & { file: string } {
   const client = CLIENTS.find((each) => each.id === id)!;
   return { ...aim(client, scope), file: client.files[scope]!(places) };
@@ -73,7 +73,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
 
 const deep = (begin: string, end: string) => `${begin.repeat(20_000)}1${end.repeat(20_000)}`;
 
-/** Undefined for what is no file, or too large to be compared. */
+/** `undefined` if `file` is not a regular file, or is too large to compare. */
 function contentOf(file: string): string | undefined {
   const found = existsSync(file) ? lstatSync(file) : undefined;
   return found?.isFile() && found.size < 1e6 ? readFileSync(file, "latin1") : undefined;
@@ -85,7 +85,7 @@ const every = CLIENTS.flatMap((client) =>
   ),
 );
 
-/** Files as people keep them, with the name of the client's table. */
+/** Contents as people keep them, by name; `table` is the client's table. */
 const CONTENTS = {
   json: (table: string): Record<string, string> => ({
     "an empty file": "",
@@ -108,7 +108,7 @@ const CONTENTS = {
   }),
 };
 
-/** A scope only names another file, so that one of these is enough for the second. */
+/** Returns one content for the scope `project`, because a scope only changes the path. */
 function contentsFor({ format, table }: Client, scope: Scope): [string, string][] {
   const all = Object.entries(CONTENTS[format](table));
   return scope === "user" ? all : all.filter(([name]) => name.startsWith("other servers"));
@@ -118,7 +118,7 @@ describe.each(every)("$name", ({ client, scope }) => {
   const at = () => aim(client, scope);
   const fileOf = () => client.files[scope]!(places);
 
-  it("is created with the entry, and deleted with its folders", async () => {
+  it("`install` creates the file with the entry, and `uninstall` deletes it with its folders", async () => {
     const before = readdirSync(root, { recursive: true });
     await install(at());
     expect(await presenceOf(at(), client.entry(COMMAND))).toBe("installed");
@@ -128,7 +128,7 @@ describe.each(every)("$name", ({ client, scope }) => {
     expect(left).toEqual(before);
   });
 
-  it.each(contentsFor(client, scope))("is given back byte for byte: %s", async (_, content) => {
+  it.each(contentsFor(client, scope))("`uninstall` restores the file byte for byte: %s", async (_, content) => {
     const file = fileOf();
     put(file, content);
     chmodSync(file, 0o640);
@@ -151,7 +151,7 @@ describe.each(every)("$name", ({ client, scope }) => {
 });
 
 describe("a file that others change after install", () => {
-  it("keeps what they wrote", async () => {
+  it("`uninstall` keeps changes that others made to the file", async () => {
     const at = aimAt("cursor");
     put(at.file, '{\n  "a": 1\n}\n');
     await install(at);
@@ -160,7 +160,7 @@ describe("a file that others change after install", () => {
     expect(readFileSync(at.file, "utf8")).toBe('{\n  "a": 2\n}\n');
   });
 
-  it("is not deleted for having been created by install, also after a second one", async () => {
+  it("`uninstall` keeps a file created by `install` if others added to it, also after a second `install`", async () => {
     const at = aimAt("opencode");
     await install(at);
     const theirs = readFileSync(at.file, "utf8").replace('"mcp": {', '"mcp": {\n    "other": { "type": "local" },');
@@ -173,7 +173,7 @@ describe("a file that others change after install", () => {
     });
   });
 
-  it("is deleted if only what install had created is left", async () => {
+  it("`uninstall` deletes a changed file if only what `install` had created is left", async () => {
     const at = aimAt("opencode");
     await install(at);
     writeFileSync(at.file, `${readFileSync(at.file, "utf8")}\n`);
@@ -181,7 +181,7 @@ describe("a file that others change after install", () => {
     expect(existsSync(dirname(at.file))).toBe(false);
   });
 
-  it("is the user's own once they have rewritten it, also after a second install", async () => {
+  it("`uninstall` restores a file that the user has rewritten, also after a second `install`", async () => {
     const at = aimAt("cursor");
     await install(at);
     const own = '{ "mcpServers": { "other": { "command": "x" } } }\n';
@@ -191,7 +191,7 @@ describe("a file that others change after install", () => {
     expect(readFileSync(at.file, "utf8")).toBe(own);
   });
 
-  it("loses an entry that was there before install, and the copy has it", async () => {
+  it("`uninstall` removes an entry that was there before `install`; the copy keeps it", async () => {
     const at = aimAt("codex");
     const own = '[mcp_servers.claude-agents-mcp]\ncommand = "mine"\n';
     put(at.file, own);
@@ -200,7 +200,7 @@ describe("a file that others change after install", () => {
     expect(readFileSync(at.file, "utf8")).toBe("");
   });
 
-  it("is not written when it changes between the plan and the writing", async () => {
+  it("a file is not written if it changes between the plan and the writing", async () => {
     const at = aimAt("cursor");
     const change = await planInstall(at, at.client.entry(COMMAND));
     put(at.file, "{}");
@@ -221,16 +221,16 @@ describe("a file that cannot be used", () => {
     ["below a file", (file: string) => put(dirname(file), ""), "cannot be reached"],
     ["a link to itself", (file: string) => (mkdirSync(dirname(file)), symlinkSync(file, file)), "cannot be reached"],
     ["huge", (file: string) => (put(file, "{}"), truncateSync(file, 3e9)), "is larger than 64 MiB"],
-    ["of deep lists", (file: string) => put(file, `{"a": ${deep("[", "]")}}`), "is nested too deep"],
-    ["of deep objects", (file: string) => put(file, deep('{"a": ', "}")), "is nested too deep"],
+    ["with deep lists", (file: string) => put(file, `{"a": ${deep("[", "]")}}`), "is nested too deep"],
+    ["with deep objects", (file: string) => put(file, deep('{"a": ', "}")), "is nested too deep"],
     ["without an end", (file: string) => put(file, deep('{"a": ', "")), "is nested too deep"],
     ["ambiguous", (file: string) => put(file, '{"mcpServers": {}, "mcpServers": {}}'), 'has "mcpServers" twice'],
-  ])("is refused with its path, and kept: %s", async (_, make, problem) => {
+  ])("an unusable file is refused with its path and kept: %s", async (_, make, problem) => {
     const at = aimAt("cursor");
     make(at.file);
     const before = contentOf(at.file);
     expect((await refusal(install(at))).startsWith(`${at.file} ${problem}`)).toBe(true);
-    // Without an entry there may be nothing to do.
+    // `uninstall` may have nothing to do without an entry.
     const removed = await uninstall(at).catch((error: unknown) => String(error));
     expect(removed ?? at.file).toContain(at.file);
     expect(contentOf(at.file)).toBe(before);
@@ -239,7 +239,7 @@ describe("a file that cannot be used", () => {
   it.each([
     ["lists", deep("[", "]")],
     ["tables", deep("{a=", "}")],
-  ])("is refused with its path, and kept: TOML of deep %s", async (_, value) => {
+  ])("a TOML file of deep %s is refused with its path and kept", async (_, value) => {
     const at = aimAt("codex");
     put(at.file, `x = ${value}\n`);
     expect(await refusal(install(at))).toBe(
@@ -248,7 +248,7 @@ describe("a file that cannot be used", () => {
     expect(readFileSync(at.file, "utf8")).toBe(`x = ${value}\n`);
   });
 
-  it("is not written where what install did cannot be kept", async () => {
+  it("a file is not written if `install` cannot record the change", async () => {
     const at = aimAt("cursor");
     put(join(root, "state"), "");
     expect(await refusal(install(at))).toContain(`${at.file} was left as it is: ENOTDIR`);
@@ -259,8 +259,8 @@ describe("a file that cannot be used", () => {
   });
 });
 
-describe("a link", () => {
-  it("of the user to a file in their home folder stays a link", async () => {
+describe("links to files of clients", () => {
+  it("a user's link to a file in the home folder is followed and stays", async () => {
     const at = aimAt("gemini");
     const target = join(places.home, "dotfiles", "gemini.json");
     put(target, "{}\n");
@@ -273,7 +273,7 @@ describe("a link", () => {
     expect(readFileSync(at.file, "utf8")).toBe("{}\n");
   });
 
-  it.each(["file", "folder"])("of a project that leads out of it is refused (%s)", async (kind) => {
+  it.each(["file", "folder"])("a project's link out of the project is refused (%s)", async (kind) => {
     const at = aimAt("gemini", "project");
     const outside = join(places.home, "victim");
     put(join(outside, "settings.json"), "{}");
@@ -286,7 +286,7 @@ describe("a link", () => {
     expect(readFileSync(join(outside, "settings.json"), "utf8")).toBe("{}");
   });
 
-  it("that leads nowhere is refused", async () => {
+  it("a link to a missing file is refused", async () => {
     const at = aimAt("cursor");
     mkdirSync(dirname(at.file));
     symlinkSync(join(places.home, "gone"), at.file);

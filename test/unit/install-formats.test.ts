@@ -6,7 +6,7 @@ import { UnusableFile, type Entry, type Format } from "../../src/install/format.
 import { JSON_FORMAT } from "../../src/install/json-format.ts";
 import { TOML_FORMAT } from "../../src/install/toml-format.ts";
 
-/** One entry in a text: what is written where, and that every other byte stays. */
+/** Tests where `set` writes and `remove` deletes an entry, with every other byte unchanged. */
 
 const ENTRY: Entry = { command: "node", args: ["/srv/main.js"] };
 const path = ["servers", "ours"] as const;
@@ -21,7 +21,7 @@ function refusal(format: Format, text: string): string {
   return "accepted";
 }
 
-/** Whether the characters of `part` are in `whole`, in their order: something was put in, and nothing taken away. */
+/** True if `whole` contains the characters of `part` in order: text was inserted and nothing removed. */
 function hasAllOf(whole: string, part: string): boolean {
   let found = 0;
   for (const character of whole) if (character === part[found]) found += 1;
@@ -62,19 +62,19 @@ describe("an entry in JSON", () => {
       `{"servers":{"a":{},}}`,
       `{"servers":{"a":{}, "ours": { "command": "node", "args": ["/srv/main.js"] },}}`,
     ],
-  ])("is written into %s", (_, before, after) => {
+  ])("an entry is written into JSON: %s", (_, before, after) => {
     expect(JSON_FORMAT.set(before, path, ENTRY)).toBe(after);
     expect(parseJson(after)).toMatchObject({ servers: { ours: ENTRY } });
   });
 
-  it("has the indentation and the line breaks of the file", () => {
+  it("an entry in JSON has the indentation and the line breaks of the file", () => {
     const tabs = JSON_FORMAT.set('{\r\n\t"z": 1,\r\n\t"a": 2\r\n}\r\n', path, { command: "x" });
     expect(tabs).toBe(
       '{\r\n\t"z": 1,\r\n\t"a": 2,\r\n\t"servers": {\r\n\t\t"ours": {\r\n\t\t\t"command": "x"\r\n\t\t}\r\n\t}\r\n}\r\n',
     );
   });
 
-  it("keeps other keys of an entry that starts a program, and replaces one that names an address", () => {
+  it("an entry in JSON that starts a program keeps its other keys, and one with an address is replaced", () => {
     const own = '{"servers": {"ours": {"command": "old", /* mine */ "env": {"K": "v"}}}}';
     expect(JSON_FORMAT.set(own, path, ENTRY)).toBe(
       '{"servers": {"ours": {"command": "node", /* mine */ "env": {"K": "v"}, "args": ["/srv/main.js"]}}}',
@@ -90,7 +90,7 @@ describe("an entry in JSON", () => {
     ['{"servers": null}', "no object where servers is expected (line 1, column 13)"],
     ['{"servers": {},\n "servers": {}}', 'has "servers" twice (line 2)'],
     ['{"servers": {"ours": {}, "ours": {}}}', 'has "ours" twice (line 1)'],
-  ])("is refused in %s", (text, message) => {
+  ])("an entry is refused in unusable JSON: %s", (text, message) => {
     expect(refusal(JSON_FORMAT, text)).toContain(message);
   });
 
@@ -100,18 +100,18 @@ describe("an entry in JSON", () => {
     ['{\n  "servers": {\n    "b": {},\n    "ours": {},\n  }\n}', '{\n  "servers": {\n    "b": {},\n  }\n}'],
     ['{"servers": { // b\n "ours": {}}}', '{"servers": { // b\n}}'],
     ['{"servers":{"b":{}, "ours": {}}}', '{"servers":{"b":{}}}'],
-  ])("goes from %j", (before, after) => {
+  ])("an entry is removed from JSON with its comma: %j", (before, after) => {
     expect(JSON_FORMAT.remove(before, path, "entry")).toBe(after);
   });
 
-  it("goes with its table only if nothing else is in it", () => {
+  it("the table of a removed entry is removed if nothing else is in it", () => {
     expect(JSON_FORMAT.remove('{\n  "z": 1,\n  "servers": {\n    "ours": {}\n  }\n}', path, "empty table")).toBe(
       '{\n  "z": 1\n}',
     );
     expect(JSON_FORMAT.remove('{"servers":{"b":{}, "ours": {}}}', path, "empty table")).toBe('{"servers":{"b":{}}}');
   });
 
-  it("comes and goes in any file, and nothing else changes", () => {
+  it("an entry is added to and removed from any JSON, and nothing else changes", () => {
     const key = fc.stringMatching(/^[a-z]{1,4}$/);
     const gap = fc.constantFrom("", " ", "\n", "\r\n  ", "\t", " /* , } */ ", ' // , "ours"\n');
     const file = fc.tuple(
@@ -156,12 +156,12 @@ describe("an entry in TOML", () => {
     ],
     ["a table of its tools", "[servers.ours.tools.a]\nb = 1\n", `[servers.ours.tools.a]\nb = 1\n\n${TABLE}`],
     ["lines that end in CRLF", "a = 1\r\n", `a = 1\r\n\r\n${TABLE.replaceAll("\n", "\r\n")}`],
-  ])("is written into %s", (_, before, after) => {
+  ])("an entry is written into TOML: %s", (_, before, after) => {
     expect(TOML_FORMAT.set(before, path, ENTRY)).toBe(after);
     expect(parseToml(after)).toMatchObject({ servers: { ours: ENTRY } });
   });
 
-  it("is changed key by key, with its comments", () => {
+  it("an entry in TOML is changed key by key and keeps its comments", () => {
     const before = '[servers.ours] # mine\ncommand = "old" # was\nenv = { K = "v" } # key\n\n# next\n[other]\nx = 1\n';
     const after = TOML_FORMAT.set(before, path, ENTRY);
     expect(after).toBe(before.replace('"old"', '"node"').replace("# key", '# key\nargs = ["/srv/main.js"]'));
@@ -183,12 +183,12 @@ describe("an entry in TOML", () => {
       "line 2",
     ],
     ['[servers.ours]\ncommand.x = "y"\n', "command is written with dots", "line 2"],
-  ])("is refused in %j", (text, problem, place) => {
+  ])("an entry is refused in unusable TOML: %j", (text, problem, place) => {
     expect(refusal(TOML_FORMAT, text)).toContain(problem);
     expect(refusal(TOML_FORMAT, text)).toContain(place);
   });
 
-  it("goes with the tables below it", () => {
+  it("an entry in TOML is removed with the tables below it", () => {
     const rest = "# top\na = 1\n";
     const other = "\n# next\n[other]\nx = 1\n";
     const ours = `\n${TABLE}\n[servers.ours.tools.claude_code]\napproval_mode = "approve" # one\n`;
@@ -197,7 +197,7 @@ describe("an entry in TOML", () => {
     expect(TOML_FORMAT.remove(rest, path, "entry")).toBe(rest);
   });
 
-  it("escapes what TOML does not allow in a string", () => {
+  it("an entry in TOML escapes what TOML does not allow in a string", () => {
     const odd = { command: 'C:\\Program Files\\a "b"\u0007\u007f', args: ["ü", "\u{1F600}"] };
     expect(parseToml(TOML_FORMAT.set("", path, odd))).toEqual({ servers: { ours: odd } });
   });

@@ -8,11 +8,11 @@ const receiver = new Webhook(`whsec_${KEY.toString("base64")}`);
 describe("the signature of a delivery", () => {
   const body = JSON.stringify({ type: "turn.ended", text: "Grüße – 日本" });
 
-  it("is accepted by the Standard Webhooks library", () => {
+  it("the signature of a delivery is accepted by the Standard Webhooks library", () => {
     expect(receiver.verify(body, { ...sign(KEY, { id: "msg_1", at: Date.now(), body }) })).toEqual(JSON.parse(body));
   });
 
-  it("covers its id, its time and its body, with this key", () => {
+  it("the signature of a delivery covers id, time and body, and depends on the key", () => {
     const at = Date.now();
     const headers = { ...sign(KEY, { id: "msg_1", at, body }) };
     expect(() => receiver.verify(`${body} `, headers)).toThrow("No matching signature");
@@ -23,12 +23,12 @@ describe("the signature of a delivery", () => {
     expect(() => receiver.verify(body, other)).toThrow("No matching signature");
   });
 
-  it("is new for each attempt, so that a late one is not rejected as a replay", () => {
+  it("a signature of an hour ago is rejected as a replay, so each attempt needs a new one", () => {
     const old = { ...sign(KEY, { id: "msg_1", at: Date.now() - 3_600_000, body }) };
     expect(() => receiver.verify(body, old)).toThrow("too old");
   });
 
-  it("matches the example of the specification", () => {
+  it("the signature of a delivery matches the example of the specification", () => {
     const key = Buffer.from("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "base64");
     const example = { id: "msg_p5jXN8AQM9LWM0D4loKWxJek", at: 1_614_265_330_000, body: '{"test": 2432232314}' };
     expect(sign(key, example)["webhook-signature"]).toBe("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
@@ -38,24 +38,24 @@ describe("the signature of a delivery", () => {
 describe("the delay before the next attempt", () => {
   const failed = (attempts: number, over: object = {}) => backOff({ attempts, retryMs: 2_000, random: 0.5, ...over });
 
-  it("is quadrupled each time, up to ten minutes", () => {
+  it("the delay before the next attempt is quadrupled each time, up to ten minutes", () => {
     expect([1, 2, 3, 4, 5, 6, 20].map((attempts) => failed(attempts))).toEqual([
       2_000, 8_000, 32_000, 128_000, 512_000, 600_000, 600_000,
     ]);
   });
 
-  it("varies by a quarter at random", () => {
+  it("the delay before the next attempt varies by a quarter at random", () => {
     expect(failed(1, { random: 0 })).toBe(1_500);
     expect(failed(1, { random: 1 })).toBe(2_500);
   });
 
-  it("follows Retry-After within ten minutes, and is never shorter than the backoff", () => {
+  it("the delay before the next attempt follows Retry-After, at least the backoff and at most ten minutes", () => {
     expect(failed(1, { retryAfterMs: 30_000 })).toBe(30_000);
     expect(failed(1, { retryAfterMs: 10 })).toBe(2_000);
     expect(failed(1, { retryAfterMs: 86_400_000 })).toBe(600_000);
   });
 
-  it("is parsed from Retry-After, in seconds or as a date", () => {
+  it("Retry-After is parsed in seconds or as a date", () => {
     const now = Date.parse("2026-01-31T12:00:00Z");
     expect(retryAfter("120", now)).toBe(120_000);
     expect(retryAfter("Sat, 31 Jan 2026 12:00:30 GMT", now)).toBe(30_000);

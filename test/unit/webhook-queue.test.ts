@@ -9,16 +9,16 @@ const KEY = Buffer.from(SECRET.slice("whsec_".length), "base64");
 let receiver: ReceiverServer;
 afterEach(async () => receiver.close());
 
-interface Sent {
+interface TestLetter {
   readonly letter: Letter;
   readonly settled: Promise<{ outcome: Outcome; attempts: number; answer: string }>;
-  /** The request was answered meanwhile. */
+  /** Makes `isWanted` return false, as after an answer to the request. */
   readonly unwant: () => void;
 }
 
 let count = 0;
 
-function letter({ until = Number.POSITIVE_INFINITY } = {}): Sent {
+function letter({ until = Number.POSITIVE_INFINITY } = {}): TestLetter {
   count += 1;
   const id = `msg_${String(count)}`;
   let isWanted = true;
@@ -50,8 +50,8 @@ function queueOf({ timeoutMs = 5_000, url = receiver.url, ...over }: Record<stri
   return new DeliveryQueue({ ...OPTIONS, ...over, receiver: at });
 }
 
-/** Responds with these in order, and with the last one from then on. */
-async function answering(...statuses: number[]): Promise<void> {
+/** Responds with `statuses` in order, and then repeats the last. */
+async function respondWith(...statuses: number[]): Promise<void> {
   receiver = await startReceiver(({ response }, index) => {
     response
       .writeHead(statuses[Math.min(index, statuses.length - 1)] ?? 200, { location: `${receiver.url}/other` })
@@ -60,27 +60,27 @@ async function answering(...statuses: number[]): Promise<void> {
 }
 
 describe("a delivery", () => {
-  it("is retried until a 2xx response, each time with the same id", async () => {
-    await answering(500, 404, 302, 202);
+  it("a delivery is retried until a 2xx response, each time with the same id", async () => {
+    await respondWith(500, 404, 302, 202);
     const { letter: sent, settled } = letter();
     queueOf().add(sent);
     await expect(settled).resolves.toEqual({ outcome: "delivered", attempts: 4, answer: "status 202" });
-    // A redirect is a failure and is not followed.
+    // A redirect is a failed attempt and is not followed.
     expect(receiver.got.map(({ headers }) => headers["webhook-id"])).toEqual(Array.from({ length: 4 }, () => sent.id));
   });
 
-  it("has failed after its last attempt, or if another one would come too late", async () => {
-    await answering(503);
+  it("a delivery fails after its last attempt, or if the next attempt would come too late", async () => {
+    await respondWith(503);
     const [often, late] = [letter(), letter({ until: Date.now() })];
-    const box = queueOf({ attempts: 3 });
-    box.add(often.letter);
-    box.add(late.letter);
+    const queue = queueOf({ attempts: 3 });
+    queue.add(often.letter);
+    queue.add(late.letter);
     await expect(often.settled).resolves.toEqual({ outcome: "failed", attempts: 3, answer: "status 503" });
     await expect(late.settled).resolves.toEqual({ outcome: "failed", attempts: 1, answer: "status 503" });
   });
 
-  it("has failed if the connection is refused, with a short reason", async () => {
-    await answering(200);
+  it("a delivery fails with a short reason if the connection is refused", async () => {
+    await respondWith(200);
     const { url } = receiver;
     await receiver.close();
     receiver = await startReceiver();
@@ -89,47 +89,47 @@ describe("a delivery", () => {
     await expect(settled).resolves.toEqual({ outcome: "failed", attempts: 2, answer: "ECONNREFUSED" });
   });
 
-  it("is not retried after 410 Gone, nor is any other", async () => {
-    await answering(410);
+  it("no delivery is attempted after 410 Gone", async () => {
+    await respondWith(410);
     const [first, second] = [letter(), letter()];
-    const box = queueOf({ abreast: 1 });
-    box.add(first.letter);
-    box.add(second.letter);
+    const queue = queueOf({ abreast: 1 });
+    queue.add(first.letter);
+    queue.add(second.letter);
     await expect(first.settled).resolves.toMatchObject({ outcome: "gone", attempts: 1 });
     await expect(second.settled).resolves.toMatchObject({ outcome: "gone", attempts: 0 });
     const later = letter();
-    box.add(later.letter);
+    queue.add(later.letter);
     await expect(later.settled).resolves.toMatchObject({ outcome: "gone", attempts: 0 });
     expect(receiver.got).toHaveLength(1);
   });
 
-  it("is not retried after it has become obsolete", async () => {
-    await answering(500);
+  it("a delivery is not retried after it has become obsolete", async () => {
+    await respondWith(500);
     const { letter: sent, settled, unwant } = letter();
-    const box = queueOf({ retryMs: 600_000 });
-    box.add(sent);
+    const queue = queueOf({ retryMs: 600_000 });
+    queue.add(sent);
     await receiver.next();
     unwant();
-    box.sweep();
+    queue.sweep();
     await expect(settled).resolves.toMatchObject({ outcome: "obsolete", attempts: 1 });
   });
 
-  it("waits for a response no longer than its timeout", async () => {
+  it("a delivery waits for a response no longer than its timeout", async () => {
     receiver = await startReceiver(() => undefined);
     const { letter: sent, settled } = letter();
     queueOf({ timeoutMs: 50, attempts: 2 }).add(sent);
     await expect(settled).resolves.toEqual({ outcome: "failed", attempts: 2, answer: "no answer in time" });
   });
 
-  it("is limited in concurrency and queue length: the oldest one is dropped first", async () => {
+  it("at most 2 deliveries run at once; a full queue drops the oldest, whose running attempt completes", async () => {
     const held: ServerResponse[] = [];
     receiver = await startReceiver(({ response }) => void held.push(response));
     const all = Array.from({ length: 5 }, () => letter());
-    const box = queueOf({ abreast: 2, most: 4 });
-    for (const each of all.slice(0, 2)) box.add(each.letter);
+    const queue = queueOf({ abreast: 2, most: 4 });
+    for (const each of all.slice(0, 2)) queue.add(each.letter);
     await receiver.next();
     await receiver.next();
-    for (const each of all.slice(2)) box.add(each.letter);
+    for (const each of all.slice(2)) queue.add(each.letter);
     expect(held).toHaveLength(2);
     for (const response of held.splice(0)) response.end();
     await receiver.next();
@@ -138,40 +138,40 @@ describe("a delivery", () => {
     const last = await receiver.next();
     last.response.end();
     const outcomes = await Promise.all(all.map(async ({ settled }) => (await settled).outcome));
-    // The first one was in progress when it was dropped from the queue: it was still delivered.
+    // The queue dropped the first delivery during its attempt, which still completed.
     expect(outcomes).toEqual(["delivered", "delivered", "delivered", "delivered", "delivered"]);
   });
 
-  it("is dropped if older ones wait without end", async () => {
+  it("a full queue drops the oldest waiting delivery", async () => {
     receiver = await startReceiver(() => undefined);
     const all = Array.from({ length: 4 }, () => letter());
-    const box = queueOf({ abreast: 1, most: 2 });
-    for (const each of all) box.add(each.letter);
+    const queue = queueOf({ abreast: 1, most: 2 });
+    for (const each of all) queue.add(each.letter);
     await expect(all[1]?.settled).resolves.toMatchObject({ outcome: "dropped", attempts: 0 });
-    await box.close(0);
+    await queue.close(0);
     await expect(all[3]?.settled).resolves.toMatchObject({ outcome: "dropped" });
   });
 });
 
-describe("at the end of the server, a delivery", () => {
-  it("that waits is retried once, at once", async () => {
-    await answering(500, 200);
+describe("deliveries at the end of the server", () => {
+  it("at the end of the server, a waiting delivery is retried once, at once", async () => {
+    await respondWith(500, 200);
     const { letter: sent, settled } = letter();
-    const box = queueOf({ retryMs: 600_000 });
-    box.add(sent);
+    const queue = queueOf({ retryMs: 600_000 });
+    queue.add(sent);
     await receiver.next();
-    await box.close(5_000);
+    await queue.close(5_000);
     await expect(settled).resolves.toMatchObject({ outcome: "delivered", attempts: 2 });
   });
 
-  it("without a response within the grace period is aborted", async () => {
+  it("at the end of the server, a delivery without a response within the grace period is aborted", async () => {
     receiver = await startReceiver(() => undefined);
     const { letter: sent, settled } = letter();
-    const box = queueOf();
-    box.add(sent);
+    const queue = queueOf();
+    queue.add(sent);
     const { response } = await receiver.next();
     const closed = once(response, "close");
-    await box.close(10);
+    await queue.close(10);
     await expect(settled).resolves.toMatchObject({ outcome: "dropped", attempts: 1 });
     await closed;
   });
