@@ -8,7 +8,7 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** What Claude Code ends with `subtype: "success"` although it was not done, or only in part. */
+/** Turns that end with `subtype: "success"` although the work was not done, or only in part. */
 
 const world = useWorld({ daemon: "never" });
 const ARGS = ["--toolsets", "agent,query,chat"];
@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 type Script = Parameters<typeof scriptTag>[0];
 
-/** A folder whose hook for this event writes `output`. */
+/** Creates a folder with a hook for `event` that prints `output`. */
 function withHook(event: string, output: object): string {
   const cwd = world.folder();
   mkdirSync(join(cwd, ".claude"));
@@ -76,48 +76,53 @@ function transcriptOf(sessionId: string): string {
   return files.find((file) => existsSync(file)) ?? "none";
 }
 
-describe("a turn that Claude Code calls a success", () => {
+describe("turns that Claude Code reports as a success", () => {
   it.each<[string, string, string, Case]>([
     [
-      "when a hook blocked the prompt",
+      "when a hook blocks the prompt",
       "prompt_blocked",
       "not today",
       { cwd: () => withHook("UserPromptSubmit", { decision: "block", reason: "not today" }) },
     ],
     [
-      "when a hook stopped the prompt",
+      "when a hook stops the prompt",
       "hook_stopped",
       "enough for today",
       { cwd: () => withHook("UserPromptSubmit", STOP) },
     ],
     [
-      "when a hook ended it before a tool",
+      "when a hook stops the turn before a tool",
       "hook_stopped",
       "PreToolUse:Bash: enough for today",
       { cwd: () => withHook("PreToolUse", STOP), script: BASH },
     ],
     [
-      "when a hook ended it after a tool",
+      "when a hook stops the turn after a tool",
       "hook_stopped",
       "PostToolUse:Bash: enough for today",
       { cwd: () => withHook("PostToolUse", STOP), script: BASH },
     ],
     [
-      "when a hook blocked it after its tools",
+      "when a hook blocks the turn after its tools",
       "hook_stopped",
       "",
       { cwd: () => withHook("PostToolBatch", { decision: "block", reason: "x" }), script: BASH },
     ],
     [
-      "when a hook ended it at its end",
+      "when a Stop hook stops the turn",
       "hook_stopped",
       "Hello.\n\nA hook ended the turn: Stop: enough for today.",
       { cwd: () => withHook("Stop", STOP) },
     ],
-    ["when /compact failed", "command_failed", "No messages to compact", { prompt: "/compact" }],
-    ["when a hook blocked its command", "prompt_blocked", "not today", { cwd: withCommand, prompt: "/greet" }],
-    ["when structured output never came", "structured_output_missing", "outputFormat", { advanced: { outputFormat } }],
-  ])("is failed %s", async (_, errorSubtype, words, one) => {
+    ["when /compact fails", "command_failed", "No messages to compact", { prompt: "/compact" }],
+    [
+      "when a hook blocks the command of the prompt",
+      "prompt_blocked",
+      "not today",
+      { cwd: withCommand, prompt: "/greet" },
+    ],
+    ["when structured output never comes", "structured_output_missing", "outputFormat", { advanced: { outputFormat } }],
+  ])("a turn reported as a success counts as failed %s", async (_, errorSubtype, words, one) => {
     const { result, status } = await run(one);
     expect(status).toBe("error");
     expect(result).toMatchObject({ isError: true, errorSubtype, advice: expect.any(String) });
@@ -126,12 +131,17 @@ describe("a turn that Claude Code calls a success", () => {
   });
 });
 
-describe("a turn that is done", () => {
+describe("warnings about a turn that is done", () => {
   it.each<[string, string, string, Case]>([
-    ["says that Claude has answered nothing", "", "Claude answered with no text", { script: SILENT }],
-    ["says that Claude has only thought", "", "Claude answered with no text", { script: [{ thinking: "Hm." }] }],
+    ["a turn without an answer warns of the missing text", "", "Claude answered with no text", { script: SILENT }],
     [
-      "says that a Stop hook kept it from its end, and gives the last text",
+      "a turn with thinking alone warns of the missing text",
+      "",
+      "Claude answered with no text",
+      { script: [{ thinking: "Hm." }] },
+    ],
+    [
+      "a turn that a Stop hook kept from ending warns of the hook, and gives the last text",
       "Done.",
       "blocked the turn from ending",
       { cwd: () => withHook("Stop", CAPPED) },
@@ -142,19 +152,22 @@ describe("a turn that is done", () => {
     expect(result).toMatchObject({ isError: false, result: text, warnings: [expect.stringContaining(warning)] });
   });
 
-  it.each(["claude_code_query", "claude_direct_query"])("has its warnings in the answer of %s too", async (tool) => {
-    const { data } = await stream(server, tool, { prompt: scriptTag(SILENT), cwd: world.folder() });
-    expect(data).toMatchObject({ status: "done", warnings: [expect.stringContaining("no text")] });
-  });
+  it.each(["claude_code_query", "claude_direct_query"])(
+    "an answer of %s has the warnings of its turn",
+    async (tool) => {
+      const { data } = await stream(server, tool, { prompt: scriptTag(SILENT), cwd: world.folder() });
+      expect(data).toMatchObject({ status: "done", warnings: [expect.stringContaining("no text")] });
+    },
+  );
 
   it.each<[string, Case]>([
-    ["by a command that says nothing", { prompt: "/clear" }],
+    ["a command without output", { prompt: "/clear" }],
     [
-      "with structured output",
+      "structured output",
       { advanced: { outputFormat }, script: [{ tools: [{ name: "StructuredOutput", input: { a: "b" } }] }] },
     ],
-    ["by an answer", {}],
-  ])("%s has no warnings", async (_, one) => {
+    ["a text answer", {}],
+  ])("a turn that ends with %s has no warnings", async (_, one) => {
     const { result } = await run(one);
     expect(result).toMatchObject({ isError: false });
     expect(result).not.toHaveProperty("warnings");
@@ -168,12 +181,12 @@ describe("a session whose transcript is gone", () => {
     for (let left = GONE.length; left > 0; left -= 1) sessions.push((await run({})).sessionId);
     const cwd = withHook("UserPromptSubmit", { decision: "block", reason: "no" });
     blocked = { cwd, sessionId: (await run({ cwd: () => cwd })).sessionId };
-    // A process goes on with what it has in its memory.
+    // Without a restart, a process would continue from memory and not read the transcript.
     await world.closeServers();
     server = await start();
   });
 
-  it.each(GONE)("fails a reply before anything is sent: %s", async (_, damage, how) => {
+  it.each(GONE)("a reply fails before a request to the model if the transcript is %s", async (_, damage, how) => {
     const sessionId = sessions.pop() ?? "";
     damage(transcriptOf(sessionId));
     const before = world.model.requests.length;
@@ -185,7 +198,7 @@ describe("a session whose transcript is gone", () => {
     expect(world.model.requests).toHaveLength(before);
   });
 
-  it("goes on where nothing but the refusal of a hook was recorded", async () => {
+  it("a session goes on if its transcript holds only the refusal of a hook", async () => {
     const { cwd, sessionId } = blocked;
     rmSync(join(cwd, ".claude"), { recursive: true });
     const reply = { sessionId, prompt: scriptTag([{ text: "Now." }]), waitMs: 40_000 };

@@ -9,7 +9,7 @@ import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
-/** What the server refuses before Claude Code learns of it. */
+/** Stand-in for Claude Code: enough for refusals, which the server makes by itself. */
 const standIn = useWorld({ agent: "stand-in" });
 let server: Server;
 beforeAll(async () => {
@@ -18,8 +18,8 @@ beforeAll(async () => {
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
 
-describe("a tool use or prompt that runs unasked", () => {
-  it("is not chosen by the user's own settings: without `permissionMode` everything asks", async () => {
+describe("tool uses and prompts that run without approval", () => {
+  it("the user's own settings do not choose the mode: without `permissionMode` a write asks", async () => {
     const settings = join(world.configFolder, "settings.json");
     writeFileSync(settings, JSON.stringify({ permissions: { defaultMode: "acceptEdits" } }));
     const own = await world.server();
@@ -32,7 +32,7 @@ describe("a tool use or prompt that runs unasked", () => {
     rmSync(settings);
   });
 
-  it("is not released by a server that would refuse it: a held prompt of a session in bypassPermissions", async () => {
+  it("a server without --allow-bypass releases no held prompt of a bypassPermissions session", async () => {
     const open = await standIn.server({ args: ["--allow-bypass"], env: { ...WITHOUT_DAEMON, IS_SANDBOX: "1" } });
     const never = scriptTag([{ gateBefore: `never-${standIn.folder()}`, text: "x" }]);
     const options = { cwd: standIn.folder(), permissionMode: "bypassPermissions" };
@@ -49,7 +49,7 @@ describe("a tool use or prompt that runs unasked", () => {
     expect(JSON.stringify(standIn.model.requests)).not.toContain("later?");
   });
 
-  it("is never a command of Claude Code's own that writes settings, in a prompt or for an agent", async () => {
+  it("a Claude Code command that writes settings is refused, as a prompt and as an agent's first prompt", async () => {
     const cwd = standIn.folder();
     const { sessionId } = await server.call("claude_code", { prompt: say("one"), cwd, waitMs: 40_000 });
     const prompt = "/config permissionMode=acceptEdits";
@@ -64,7 +64,7 @@ describe("a tool use or prompt that runs unasked", () => {
     expect(existsSync(join(standIn.configFolder, "settings.json"))).toBe(false);
   });
 
-  it("is never a command of a repository whose changes are shown, nor anything outside the folder", async () => {
+  it("the diff of a session runs no filter command of the repository, and shows nothing outside the folder", async () => {
     const repository = standIn.folder();
     const cwd = join(repository, "inside");
     const marker = join(repository, "was-run");
@@ -86,7 +86,7 @@ describe("a tool use or prompt that runs unasked", () => {
     expect(told).toContain("+two");
     expect(told).not.toContain("outside.txt");
     expect(existsSync(marker)).toBe(false);
-    // The command is one that git would have run.
+    // Control: `git diff` alone does run the command.
     git("diff", "HEAD");
     expect(existsSync(marker)).toBe(true);
   });

@@ -7,7 +7,7 @@ import { play, told } from "../kit/sessions/one-turn.ts";
 import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Rules of callers that Claude Code would drop. All texts: test/unit/malformed-rules.test.ts. */
+/** Malformed rules of callers, which Claude Code would drop. All texts: `test/unit/malformed-rules.test.ts`. */
 
 const world = useWorld();
 const UNKNOWN = "00000000-0000-4000-8000-000000000000";
@@ -19,7 +19,7 @@ beforeAll(async () => {
   server = await world.server({ args, env: WITHOUT_DAEMON });
 });
 
-/** A folder with a file that the operator closes, and a prompt that reads it. */
+/** Creates a folder with a file under the rule `Read(secret/**)`, and a script that reads the file. */
 function withSecret(name: string) {
   const cwd = join(world.folder(), name);
   mkdirSync(join(cwd, "secret"), { recursive: true });
@@ -28,7 +28,7 @@ function withSecret(name: string) {
   return { cwd, script: [{ tools: [read] }, { text: "end" }] };
 }
 
-describe("a malformed rule of a caller", () => {
+describe("malformed rules of a caller", () => {
   const agents = (rules: object) => ({ a: { description: "x", prompt: "x", ...rules } });
   const start = (args: object): [string, Record<string, unknown>] => ["claude_code", { prompt: "x", ...args }];
   const adopt = { sessionId: UNKNOWN, prompt: "x" };
@@ -42,13 +42,13 @@ describe("a malformed rule of a caller", () => {
     ["allowedTools.0", "claude_code_query", { prompt: "x", allowedTools: ["Bash(touch *"] }],
     ["disallowedTools.0", "claude_code_reply", { ...adopt, diskResumeConfig: { disallowedTools: ["Bash(touch *"] } }],
   ];
-  it.each(cases)("is INVALID_ARGUMENT in %s of %s", async (field, tool, args) => {
+  it.each(cases)("a malformed rule in %s of %s is INVALID_ARGUMENT", async (field, tool, args) => {
     const { code, text } = await server.refusal(tool, args);
     expect([code, text]).toEqual(["INVALID_ARGUMENT", expect.stringContaining(`${field}: the rule Bash`)]);
     expect(text).toContain("Write Tool or Tool(content)");
   });
 
-  it("is INVALID_ARGUMENT in an answer that adds it, and the request stays open", async () => {
+  it("an answer that adds a malformed rule is INVALID_ARGUMENT, and the request stays open", async () => {
     const cwd = world.folder();
     const script = [{ tools: [{ name: "Bash", input: { command: "touch made" } }] }, { text: "end" }];
     const { actions, sessionId } = await play(server, script, { cwd });
@@ -62,7 +62,7 @@ describe("a malformed rule of a caller", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("of a stored session is warned of, and takes no rule of the operator along", async () => {
+  it("a malformed rule of a stored session causes a warning, and the operator's rules still hold", async () => {
     const { cwd, script } = withSecret("plain");
     const begun = await play(server, [{ text: "end" }], { cwd, disallowedTools: ["Bash(zzz *)"] });
     const database = await openDatabase(store);
@@ -82,7 +82,7 @@ describe("a malformed rule of a caller", () => {
   });
 });
 
-it("a rule of the operator holds in a folder whose name divides Claude Code's command line", async () => {
+it("a rule of the operator holds in a folder whose name contains brackets and commas", async () => {
   const { cwd, script } = withSecret("a) b, (c");
   const ended = await play(server, script, { cwd });
   expect(JSON.stringify(ended.events)).toContain("denied by your permission settings");

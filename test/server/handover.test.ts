@@ -8,12 +8,12 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { storedEvents } from "../kit/store/stored.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A daemon dies in a turn of the real Claude Code, and the next one goes on with the turn. */
+/** A daemon dies in a turn of the real Claude Code, and the next daemon continues the turn. */
 
 const world = useWorld();
 const args = ["--allow-rules", "Bash"];
 
-/** Appends to the file who runs it: its number, and the pid and start time of its Claude Code. */
+/** Command that appends `at`, and pid and start time of its Claude Code, to `file`. */
 const note = (at: number, file: string) => `echo "${String(at)} $PPID $(cut -d ' ' -f 22 /proc/$PPID/stat)" >> ${file}`;
 
 function readLines(file: string): string[] {
@@ -36,7 +36,7 @@ async function killDaemons(): Promise<void> {
   await expect.poll(() => world.daemons().filter((pid) => all.includes(pid))).toEqual([]);
 }
 
-/** Resolves when the next daemon serves the client: a call that is under way when the one before dies is an error. */
+/** Resolves when the next daemon serves `client`. Calls under way at the death of the former daemon fail. */
 async function untilServed(client: Server): Promise<void> {
   await expect
     .poll(async () => client.call("claude_code_session", { action: "list" }).catch(() => undefined), {
@@ -45,7 +45,7 @@ async function untilServed(client: Server): Promise<void> {
     .toBeTruthy();
 }
 
-/** The same Claude Code, each tool once, each event once and in order. */
+/** Expects a single Claude Code process, each tool and each event once, and events in order. */
 async function expectWhole(
   client: Pick<Server, "end">,
   { calls, file, sessionId }: { calls: number; file: string; sessionId: string },
@@ -68,7 +68,7 @@ async function expectWhole(
 }
 
 it(
-  "a turn goes on in the same process when its daemon is killed while a tool runs, with and without a client",
+  "a turn goes on in the same process when its daemon is killed during a tool, with and without a client",
   { timeout: 120_000 },
   async () => {
     for (const isConnected of [true, false]) {
@@ -83,7 +83,7 @@ it(
       if (!isConnected) await first.close();
       await killDaemons();
       writeFileSync(go, "");
-      // Without a client, the shim brings the daemon back, and the turn goes on.
+      // Without a client, the shim restarts the daemon, and the turn goes on.
       await expect.poll(() => readLines(file), { timeout: 30_000 }).toHaveLength(3);
       const next = isConnected ? first : await world.shared({ args });
       await untilServed(next);
@@ -94,7 +94,7 @@ it(
   },
 );
 
-it("a request that was open when the daemon was killed is answered at the next one", { timeout: 120_000 }, async () => {
+it("a request left open by a killed daemon is answered through the next daemon", { timeout: 120_000 }, async () => {
   const first = await world.shared({ args });
   const cwd = world.folder();
   const file = join(cwd, "ran.txt");

@@ -5,7 +5,7 @@ import { CLIENT_KINDS } from "../kit/clients/connection.ts";
 import { frames, INITIALIZE, post, type HttpServer } from "../kit/servers/http-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Clients of both eras on one server, without interference. */
+/** Clients of both protocol eras share a server without interference. */
 
 const world = useWorld({ agent: "stand-in" });
 let shared: HttpServer;
@@ -13,11 +13,11 @@ beforeAll(async () => {
   shared = await world.http({ args: ["--toolsets", "agent,query"] });
 });
 
-/** Asks before it writes, and says so. */
+/** Prompt whose turn asks for `touch asked` and then answers `text`. */
 const asking = (text: string) =>
   scriptTag([{ tools: [{ name: "Bash", input: { command: "touch asked", description: "requests" } }] }, { text }]);
 
-describe("over HTTP", () => {
+describe("clients over HTTP", () => {
   it.each(CLIENT_KINDS)("a %s client starts a session, allows its request, sees the end and goes on", async (kind) => {
     const client = await shared.connect(kind);
     const started = await client.call("claude_code", { prompt: asking("allowed"), cwd: world.folder() });
@@ -32,8 +32,11 @@ describe("over HTTP", () => {
     await client.close();
   });
 
-  it("a request of a protocol session that no server of this store has begun makes its client begin another", async () => {
-    const stale = await shared.fetch("/mcp", post({ jsonrpc: "2.0", id: 2, method: "tools/list" }, OF("stale")));
+  it("a request with an unknown protocol session id gets 404, so that its client initializes again", async () => {
+    const stale = await shared.fetch(
+      "/mcp",
+      post({ jsonrpc: "2.0", id: 2, method: "tools/list" }, sessionHeaders("stale")),
+    );
     expect(stale.status).toBe(404);
     expect(await stale.json()).toMatchObject({
       error: { code: -32_001, message: expect.stringContaining("initialize") },
@@ -44,7 +47,7 @@ describe("over HTTP", () => {
   });
 });
 
-/** In the era of 2026, each request carries what `initialize` carried before. */
+/** Fields of `initialize` that each request of revision 2026-07-28 carries by itself. */
 const MODERN = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientInfo": INITIALIZE.params.clientInfo,
@@ -52,7 +55,7 @@ const MODERN = {
   "io.modelcontextprotocol/logLevel": "info",
 };
 
-/** A call of a tool without a library, in either era. */
+/** Calls a tool in either era by `fetch`, without an MCP library. */
 async function rawCall(server: HttpServer, era: Era, args: { name: string; arguments: object }, signal?: AbortSignal) {
   const meta = { progressToken: 7, ...(era === "modern" && MODERN) };
   const call = post(
@@ -66,7 +69,7 @@ async function headersOf(server: HttpServer, era: Era, name: string): Promise<Re
   if (era === "modern") return { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": name };
   const begun = await server.fetch("/mcp", post(INITIALIZE));
   await begun.text();
-  return OF(begun.headers.get("mcp-session-id") ?? "");
+  return sessionHeaders(begun.headers.get("mcp-session-id") ?? "");
 }
 
 const ERAS = ["modern", "legacy"] as const;
@@ -74,8 +77,8 @@ type Era = (typeof ERAS)[number];
 
 const FOREVER = { name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } };
 
-/** A query whose client leaves while a command runs: its session. */
-async function givenUp(era: Era): Promise<string> {
+/** Starts a query whose client leaves while a command runs. Returns the session id. */
+async function abandonQuery(era: Era): Promise<string> {
   const gone = new AbortController();
   const prompt = scriptTag([{ text: "working", tools: [FOREVER] }]);
   const query = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
@@ -89,7 +92,7 @@ async function givenUp(era: Era): Promise<string> {
   return sessionId;
 }
 
-async function diesWithItsStream(): Promise<string> {
+async function abandonQueryAndStream(): Promise<string> {
   const headers = await headersOf(shared, "legacy", "");
   const gone = new AbortController();
   const unasked = await shared.fetch("/mcp", {
@@ -115,8 +118,8 @@ async function expectTurnEnds(sessionId: string): Promise<void> {
   expect((await client.call("claude_code_reply", again)).result?.result).toBe("usable");
 }
 
-describe("a call over HTTP", () => {
-  it.each(ERAS)("reports on its own stream, in order, and nothing after its result: %s", async (era) => {
+describe("calls over HTTP", () => {
+  it.each(ERAS)("a call reports on its own stream, in order, and nothing after its result: %s", async (era) => {
     const tool = { name: "Bash", input: { command: "true", description: "nothing" } };
     const prompt = scriptTag([{ tools: [tool] }, { tools: [tool] }, { text: "done" }]);
     const call = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
@@ -133,7 +136,7 @@ describe("a call over HTTP", () => {
     expect(progress).toEqual(progress.toSorted((one, other) => one - other));
   });
 
-  it.each(ERAS)("that is given up ends its wait only, and the turn goes on: claude_code_check, %s", async (era) => {
+  it.each(ERAS)("a cancelled claude_code_check call ends only its wait, and the turn goes on: %s", async (era) => {
     const client = await shared.connect();
     const prompt = scriptTag([{ gateBefore: `given-up-${era}`, text: "all the same" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
@@ -149,17 +152,17 @@ describe("a call over HTTP", () => {
     expect((await client.end(sessionId)).result?.result).toBe("all the same");
   });
 
-  it("that is given up ends its turn: claude_code_query, modern", async () => {
-    await expectTurnEnds(await givenUp("modern"));
+  it("a cancelled claude_code_query call ends its turn: modern", async () => {
+    await expectTurnEnds(await abandonQuery("modern"));
   });
 
-  // They wait together for the server's time limit.
-  it("that is given up ends its turn: claude_code_query, legacy; also of a client that dies with its stream for what comes unasked", async () => {
-    const sessions = await Promise.all([givenUp("legacy"), diesWithItsStream()]);
+  // Both at once, because each waits for the server's time limit.
+  it("a cancelled claude_code_query call ends its turn: legacy, without and with a notification stream", async () => {
+    const sessions = await Promise.all([abandonQuery("legacy"), abandonQueryAndStream()]);
     await Promise.all(sessions.map(expectTurnEnds));
   });
 
-  it("of a client whose connection broke can be followed to its end from the last message on", async () => {
+  it("a call whose connection broke can be followed to its end from the last received message", async () => {
     const client = await shared.connect();
     const prompt = scriptTag([{ gateBefore: "broken", text: "heard" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
@@ -189,11 +192,11 @@ describe("a call over HTTP", () => {
   });
 });
 
-describe("a server over HTTP that is ended", () => {
+describe("a server over HTTP that shuts down", () => {
   beforeAll(async () => world.closeServers());
   afterEach(async () => world.closeServers());
 
-  it("says that it is not ready, begins nothing more, and lets running turns end", async () => {
+  it("a draining server is not ready, starts nothing, and lets running turns end", async () => {
     const server = await world.http({ args: ["--drain-ms", "60000"] });
     const client = await server.connect();
     const prompt = scriptTag([{ gateBefore: "draining", text: "to the end" }]);
@@ -212,10 +215,10 @@ describe("a server over HTTP that is ended", () => {
     await world.quiet(5_000);
   });
 
-  it("interrupts turns that take longer than its drain and tells waiting callers; after a restart, all clients go on", async () => {
+  it("a server interrupts turns longer than its drain and answers waiting callers; all clients go on after a restart", async () => {
     const store = `${world.folder()}/store.db`;
     const first = await world.http({ args: ["--drain-ms", "100", "--store", store] });
-    // The library of the last one, as of Gemini CLI, never recovers from a 404.
+    // The library of the `v1` client, which Gemini CLI uses, never recovers from a 404.
     const clients = await Promise.all(CLIENT_KINDS.map(async (kind) => first.connect(kind)));
     const [modern, legacy] = [clients[CLIENT_KINDS.indexOf("modern")]!, clients[CLIENT_KINDS.indexOf("legacy")]!];
     const prompt = scriptTag([{ text: "one" }]);
@@ -228,7 +231,7 @@ describe("a server over HTTP that is ended", () => {
     const poll = { action: "poll", sessionId: idle, cursor: last, until: "event", waitMs: 40_000 };
     const waiting = rawCall(first, "modern", { name: "claude_code_check", arguments: poll });
     const metrics = async () => (await first.fetch("/metrics")).text();
-    // The others are the listening streams of the earlier era.
+    // Two of the three are the listening streams of the `legacy` and `v1` clients.
     await expect.poll(metrics).toContain('http_requests_open{route="/mcp"} 3');
     const long = scriptTag([{ gateBefore: "never", text: "never said" }]);
     const { nextCursor } = await modern.call("claude_code_reply", { sessionId, prompt: long });
@@ -236,7 +239,7 @@ describe("a server over HTTP that is ended", () => {
     const end = legacy.end(sessionId, nextCursor);
     first.signal("SIGTERM");
     expect((await end).result).toMatchObject({ isError: true, errorSubtype: "shutdown" });
-    // A caller that waits for anything else calls again.
+    // With `until: "event"`, a caller gets 503 and has to call again.
     const told = await waiting;
     expect(told.status).toBe(503);
     expect(await told.json()).toMatchObject({ error: { message: expect.stringContaining("shutting down") } });
@@ -251,10 +254,10 @@ describe("a server over HTTP that is ended", () => {
     const other = await world.http({ args: ["--store", `${world.folder()}/other.db`] });
     const foreign = { jsonrpc: "2.0", id: 2, method: "tools/list" };
     const { transport } = legacy.client;
-    const answer = await other.fetch("/mcp", post(foreign, OF(transport?.sessionId ?? "")));
+    const answer = await other.fetch("/mcp", post(foreign, sessionHeaders(transport?.sessionId ?? "")));
     expect(answer.status).toBe(404);
     await second.close();
   });
 });
 
-const OF = (id: string) => ({ "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" });
+const sessionHeaders = (id: string) => ({ "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" });

@@ -9,16 +9,16 @@ import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The confinement of a named user's sessions by the operator's terms, seen from outside. */
+/** Confinement of a named user's sessions by the operator's terms, seen from outside. */
 
 const world = useWorld({ agent: "stand-in" });
-/** Has the real Claude Code, for its settings, wrappers and signals. */
+/** Runs the real Claude Code, for its settings, wrappers and signals. */
 const real = useWorld();
 
 const USUAL = { scopes: ["read", "run", "approve"] };
 const say = (text: string) => scriptTag([{ text }]);
 
-describe("ada, who is kept in a folder by allowDirs,", () => {
+describe("confinement of a user by allowDirs", () => {
   let place: Place;
   let server: HttpServer;
   let token: string;
@@ -26,7 +26,7 @@ describe("ada, who is kept in a folder by allowDirs,", () => {
     const root = world.folder();
     place = { allowed: join(root, "allowed"), outside: join(root, "outside") };
     for (const folder of [place.allowed, place.outside]) mkdirSync(folder);
-    // With the operator's options too, which are checked like the rest.
+    // With `operatorOptions`, so that folders in those options are checked too.
     const ada = { ...USUAL, allowDirs: [place.allowed], operatorOptions: true };
     const users = namedUsers({ ada });
     token = users.tokens.ada;
@@ -34,7 +34,7 @@ describe("ada, who is kept in a folder by allowDirs,", () => {
   });
 
   it.each(ESCAPES)(
-    "does not get out by $how, with any argument that names a folder or a file",
+    "a user with allowDirs does not get out by $how, with any argument that names a folder or a file",
     async ({ folder, how }) => {
       const client = await server.connect("modern", token);
       const way = folder(place);
@@ -49,7 +49,7 @@ describe("ada, who is kept in a folder by allowDirs,", () => {
     },
   );
 
-  it("cannot resume a session that Claude Code has on disk from elsewhere, and is not told where it was", async () => {
+  it("a confined user cannot resume a session that Claude Code stored outside, and does not learn its folder", async () => {
     const client = await server.connect("modern", token);
     const elsewhere = await world.http({ args: ["--store", join(world.folder(), "elsewhere.db")] });
     const operator = await elsewhere.connect();
@@ -70,7 +70,7 @@ describe("ada, who is kept in a folder by allowDirs,", () => {
     expect((await client.call("claude_code_reply", inside)).result?.result).toBe("two");
   });
 
-  it("works inside, and the operator of the same server outside", async () => {
+  it("a confined user works inside allowDirs, and the operator of the same server outside", async () => {
     const [client, operator] = [await server.connect("legacy", token), await server.connect("modern")];
     const run = { prompt: say("in"), waitMs: 40_000 };
     expect((await client.call("claude_code", { ...run, cwd: place.allowed })).result?.result).toBe("in");
@@ -78,9 +78,9 @@ describe("ada, who is kept in a folder by allowDirs,", () => {
   });
 });
 
-/** Users of one server with different terms; bob has none. */
-describe("the real Claude Code of a user", () => {
-  /** A repository whose settings run commands, trusted for one user and recorded as trusted by Claude Code. */
+/** Users of a server with different terms; `bob` has none. */
+describe("the real Claude Code under the terms of a user", () => {
+  /** Repositories whose settings run commands: `trusted` by a user's `trustDirs`, `recorded` as trusted by Claude Code. */
   let trusted: ReturnType<typeof hostile>;
   let recorded: ReturnType<typeof hostile>;
   let hers: string;
@@ -98,7 +98,7 @@ describe("the real Claude Code of a user", () => {
     const { sessionId } = await client.call("claude_code", { prompt: say("hi"), cwd, waitMs: 40_000 });
     return { client, sessionId };
   };
-  /** A wrapper that stays the parent of its command, or becomes it with `exec`. */
+  /** Wrapper that stays the parent of its command, or becomes the command with `exec`. */
   const wrapper = (name: string, exec: string) => {
     const path = join(traces, `as-${name}.sh`);
     writeFileSync(path, `#!/bin/sh\necho "$1 $2" >> ${traces}/ran\nshift\nexport AS=$0\n${exec}"$@"\n`, {
@@ -116,7 +116,7 @@ describe("the real Claude Code of a user", () => {
       bob: USUAL,
       cleo: { ...USUAL, claudeConfigDir: hers },
       wanda: wrapper("wanda", ""),
-      // Only the wrapper is notified of the server's death: one that stays above what it runs would have to hand that on.
+      // With `exec`, because a wrapper that stays the parent would have to forward the notice of the server's death.
       xenia: wrapper("xenia", "exec "),
     });
     ({ tokens } = users);
@@ -124,7 +124,7 @@ describe("the real Claude Code of a user", () => {
     ({ sessionId: bobs } = await run(tokens.bob, trusted.cwd));
   });
 
-  it("runs nothing of a folder's settings over HTTP, not even for the operator, whatever it has recorded as trusted", async () => {
+  it("folder settings run nothing over HTTP without trustDirs, not even for the operator or if recorded as trusted", async () => {
     for (const token of [tokens.bob, server.token]) {
       const { client, sessionId } = await run(token, recorded.cwd);
       const { events, status } = await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
@@ -136,13 +136,13 @@ describe("the real Claude Code of a user", () => {
     expect(recorded.ran()).toEqual([]);
   });
 
-  it("runs the settings of a folder for the user whose trustDirs name it, and for no other", async () => {
+  it("folder settings run for the user whose trustDirs names the folder, and for no other", async () => {
     expect(trusted.ran()).toEqual([]);
     await run(tokens.ada, trusted.cwd);
     expect(trusted.ran()).toContain("project-hook");
   });
 
-  it("has the configuration folder of that user: claudeConfigDir", async () => {
+  it("sessions of a user with claudeConfigDir use that configuration folder, and other users' sessions do not", async () => {
     const { sessionId: cleos } = await run(tokens.cleo, real.folder());
     expect(transcriptsIn(hers).join()).toContain(cleos);
     expect(real.transcript(cleos)).toBe("");
@@ -156,26 +156,29 @@ describe("the real Claude Code of a user", () => {
   it.each([
     ["turn", "wanda"],
     ["server", "xenia"],
-  ] as const)("runs through her spawnWrapper; nothing is left when the %s is killed", async (what, name) => {
-    const ran = join(traces, "ran");
-    // It has run for no other user.
-    expect(existsSync(ran)).toBe(false);
-    const cwd = real.folder();
-    const command = `printf "$AS" > as; node -e 'setInterval(() => {}, 1000)'`;
-    const script = [{ tools: [{ name: "Bash", input: { command } }] }, { text: "never" }];
-    const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] };
-    const client = await server.connect("modern", tokens[name]);
-    const { sessionId } = await client.call("claude_code", start);
-    await expect.poll(() => real.processes().some(({ command: each }) => each.startsWith("node -e"))).toBe(true);
-    expect(readFileSync(join(cwd, "as"), "utf8")).toBe(join(traces, `as-${name}.sh`));
-    expect(readFileSync(ran, "utf8")).toMatch(new RegExp(`^${name} .*claude\n$`));
-    rmSync(ran);
-    if (what === "turn") await client.call("claude_code_session", { action: "cancel", sessionId });
-    else server.signal("SIGKILL");
-    await expect
-      .poll(() =>
-        real.processes().filter(({ command: each }) => each.includes(sessionId) || each.startsWith("node -e")),
-      )
-      .toEqual([]);
-  });
+  ] as const)(
+    "Claude Code runs through the user's spawnWrapper; nothing is left when the %s is killed",
+    async (what, name) => {
+      const ran = join(traces, "ran");
+      // The wrapper has run for no other user.
+      expect(existsSync(ran)).toBe(false);
+      const cwd = real.folder();
+      const command = `printf "$AS" > as; node -e 'setInterval(() => {}, 1000)'`;
+      const script = [{ tools: [{ name: "Bash", input: { command } }] }, { text: "never" }];
+      const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] };
+      const client = await server.connect("modern", tokens[name]);
+      const { sessionId } = await client.call("claude_code", start);
+      await expect.poll(() => real.processes().some(({ command: each }) => each.startsWith("node -e"))).toBe(true);
+      expect(readFileSync(join(cwd, "as"), "utf8")).toBe(join(traces, `as-${name}.sh`));
+      expect(readFileSync(ran, "utf8")).toMatch(new RegExp(`^${name} .*claude\n$`));
+      rmSync(ran);
+      if (what === "turn") await client.call("claude_code_session", { action: "cancel", sessionId });
+      else server.signal("SIGKILL");
+      await expect
+        .poll(() =>
+          real.processes().filter(({ command: each }) => each.includes(sessionId) || each.startsWith("node -e")),
+        )
+        .toEqual([]);
+    },
+  );
 });

@@ -22,12 +22,12 @@ function open(server: HttpServer): Socket {
 }
 
 /**
- * At 256 descriptors, 28 connections without a token from one address stay open. At this pace as many new ones take 150 ms: a client's own
- * connection is closed only if its request is not read for that long.
+ * At this rate 28 new connections, as many as may stay open without a token from an address at 256 descriptors, arrive in 150
+ * ms. A client's own connection is closed only if its request stays unread for as long.
  */
 const RECONNECT_MS = 2_000;
 
-/** Keeps 400 unfinished requests open and reconnects those that are cut off. The returned function ends it. */
+/** Keeps 400 unfinished requests open and reconnects after each cut-off. Returns the function that stops the attack. */
 function attack(server: HttpServer): () => void {
   const sockets = new Set<Socket>();
   let isOver = false;
@@ -46,7 +46,10 @@ function attack(server: HttpServer): () => void {
   };
 }
 
-/** The time of a connection without a token, ms, and a longer turn of a client with one: they pass while other tests run. */
+/**
+ * Lifetime of a connection without a token (`lasted`, ms) and a longer call with a token (`answering`), both during other
+ * tests.
+ */
 let plain: HttpServer;
 let plainClient: HttpConnection;
 let lasted: Promise<number>;
@@ -73,7 +76,7 @@ describe("400 slow connections without a token, at 256 file descriptors", () => 
 
   const prompt = scriptTag([{ text: "All the same." }]);
 
-  it("leave sessions over HTTP undisturbed", async () => {
+  it("400 slow connections without a token leave sessions over HTTP undisturbed", async () => {
     const client = await server.connect();
     const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "All the same.", isError: false } });
@@ -82,13 +85,13 @@ describe("400 slow connections without a token, at 256 file descriptors", () => 
   });
 });
 
-describe("a server over HTTP", () => {
-  it("cuts off a connection that has shown no token after 10 s, and not one with a token", async () => {
+describe("connection limits of a server over HTTP", () => {
+  it("a connection without a token is cut off after 10 s, and a connection with a token is kept", async () => {
     expect(await lasted).toBeGreaterThan(9_000);
     expect(await answering).toMatchObject({ status: "idle", result: { result: "Later." } });
   });
 
-  it("does not start a Claude Code for which there is no descriptor, and says why", async () => {
+  it("a server without a free file descriptor starts no Claude Code, and says why", async () => {
     const prompt = scriptTag([{ text: "once" }]);
     const cwd = world.folder();
     await plainClient.call("claude_code", { prompt, cwd, waitMs: 40_000 });

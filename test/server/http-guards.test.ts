@@ -10,11 +10,11 @@ import { constants } from "../kit/servers/constants.ts";
 import { INITIALIZE, post, startHttp, type HttpServer } from "../kit/servers/http-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Attacks on the HTTP entry, which must fail. */
+/** Attacks on the HTTP endpoint, all of which must fail. */
 
 const world = useWorld({ agent: "stand-in" });
 
-/** As curl does it: `fetch` cannot set the Host header. */
+/** Sends with `request` of `node:http`, because `fetch` cannot set the Host header. */
 async function raw(
   server: HttpServer,
   headers: Record<string, string>,
@@ -37,13 +37,13 @@ async function raw(
   return { status: answer.statusCode, text, headers: answer.headers };
 }
 
-/** Resolves when it is closed, also by a reset, at which `once` would reject. */
-const closing = async (socket: Socket): Promise<void> =>
+/** Resolves when `socket` closes. Counts a reset too, at which `once` would reject. */
+const whenClosed = async (socket: Socket): Promise<void> =>
   new Promise((resolve) => {
     socket.on("error", () => undefined).once("close", () => resolve());
   });
 
-describe("at the HTTP endpoint", () => {
+describe("the HTTP endpoint", () => {
   let server: HttpServer;
   beforeAll(async () => {
     server = await world.http({ args: ["--allow-host", "10.42.0.8"], env: constants({ maxBodyBytes: 65_536 }) });
@@ -54,8 +54,8 @@ describe("at the HTTP endpoint", () => {
     ["a wrong token", { authorization: "Bearer ccm_wrong-wrong-wrong-wrong-wrong-wrong" }],
     ["half a token", { authorization: "Bearer ccm_of-the-operator" }],
     ["a token as a password", { authorization: `Basic ${Buffer.from("local:ccm_x").toString("base64")}` }],
-    ["a token of none", { authorization: "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJsb2NhbCJ9." }],
-  ])("%s is answered with 401, whatever is asked for", async (_, headers) => {
+    ["an unsigned JWT", { authorization: "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJsb2NhbCJ9." }],
+  ])("a request with %s gets 401 at /mcp and at /metrics", async (_, headers) => {
     for (const path of ["/mcp", "/metrics"]) {
       const method = path === "/mcp" ? "POST" : "GET";
       const answer = await fetch(new URL(path, server.url), {
@@ -71,14 +71,14 @@ describe("at the HTTP endpoint", () => {
     expect(inTheUrl.status).toBe(401);
   });
 
-  it("a name that a third party has pointed at the server is refused: DNS rebinding", async () => {
+  it("a host name of a third party that resolves to the server is refused (DNS rebinding)", async () => {
     for (const host of ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80"]) {
       expect(await raw(server, { host })).toMatchObject({ status: 403 });
     }
     expect((await raw(server, { host: `localhost:${new URL(server.url).port}` })).status).toBe(200);
   });
 
-  it("probes are answered at any address, as a kubelet uses that of a pod; metrics need --allow-host", async () => {
+  it("probes are answered under any host, such as the address of a pod; metrics need --allow-host", async () => {
     const by = async (host: string, path: string) => raw(server, { host }, "", path);
     for (const path of ["/healthz", "/readyz"]) expect((await by("10.42.0.7:7465", path)).status).toBe(200);
     for (const path of ["/metrics", "/healthz/x", "/console/"])
@@ -89,7 +89,7 @@ describe("at the HTTP endpoint", () => {
     expect((await by("10.42.0.8:7465", "/metrics")).status).toBe(200);
   });
 
-  it("too large a body, too many headers and invalid JSON are each refused, and the next request is served", async () => {
+  it("an oversized body, oversized headers and invalid JSON are each refused, and the next request is served", async () => {
     expect((await raw(server, {}, `{"x":"${"x".repeat(70_000)}"}`)).status).toBe(413);
     const inParts = await raw(server, { "transfer-encoding": "chunked" }, `{"x":"${"x".repeat(70_000)}"}`);
     expect(inParts.status).toBe(413);
@@ -110,13 +110,13 @@ describe("at the HTTP endpoint", () => {
   });
 });
 
-describe("at an endpoint without tokens", () => {
+describe("an HTTP endpoint without tokens", () => {
   let server: HttpServer;
   beforeAll(async () => {
     server = await world.http({ args: ["--no-auth", "--allow-origin", "https://inspector.example"] });
   });
 
-  it("a page of another site gets nothing done, with any type of body", async () => {
+  it("a page of another site can do nothing, with any type of body", async () => {
     const anonymous = { authorization: "" };
     for (const origin of [
       "https://evil.example",
@@ -146,7 +146,7 @@ describe("at an endpoint without tokens", () => {
     expect(asked.status).toBe(403);
   });
 
-  it("a page of another site, or of another port, opens nothing as an image, a frame or unread; a link leads here", async () => {
+  it("a page of another site or port cannot load the console as image, frame or script; a link opens the console", async () => {
     const status = async (path: string, headers: Record<string, string>) => {
       const sent = request(new URL(path, server.url), { headers });
       sent.end();
@@ -167,19 +167,19 @@ describe("at an endpoint without tokens", () => {
   });
 });
 
-describe("at an endpoint with short time limits", () => {
+describe("an HTTP endpoint with short time limits", () => {
   let server: HttpServer;
   beforeAll(async () => {
     server = await world.http({ env: constants({ receiveMs: 800, sendMs: 500 }) });
   });
 
-  it("a request that arrives in drops is cut off: slow loris", async () => {
+  it("a request that arrives byte by byte is cut off (slow loris)", async () => {
     const { hostname, port } = new URL(server.url);
     const drip = async (begin: string): Promise<string> => {
       const socket: Socket = connectSocket(Number(port), hostname);
       let heard = "";
       socket.setEncoding("utf8").on("data", (text: string) => (heard += text));
-      const closed = closing(socket);
+      const closed = whenClosed(socket);
       socket.write(begin);
       const timer = setInterval(() => socket.write("x"), 50);
       await closed;
@@ -188,12 +188,12 @@ describe("at an endpoint with short time limits", () => {
     };
     const head = `POST /mcp HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${server.token}\r\nContent-Type: application/json\r\n`;
     const [headers, body] = await Promise.all([drip(`${head}X-Slow: `), drip(`${head}Content-Length: 60000\r\n\r\n`)]);
-    // A byte sent to the closed connection resets it, and discards the answer before it.
+    // A byte sent to the closed connection resets the connection and discards the answer.
     for (const heard of [headers, body]) expect(heard === "" || heard.includes("408")).toBe(true);
     expect((await server.fetch("/healthz")).status).toBe(200);
   });
 
-  it("a client that does not read is cut off, and the others receive all of theirs", async () => {
+  it("a client that does not read is cut off, and other clients get their whole answers", async () => {
     const client = await server.connect();
     const { sessionId } = await client.call("claude_code", {
       prompt: scriptTag([{ text: "x".repeat(200_000) }]),
@@ -207,7 +207,7 @@ describe("at an endpoint with short time limits", () => {
     const { hostname, port } = new URL(server.url);
     const socket = connectSocket(Number(port), hostname);
     socket.pause();
-    const closed = closing(socket);
+    const closed = whenClosed(socket);
     for (let call = 1; call <= 60; call++) {
       const body = JSON.stringify({
         jsonrpc: "2.0",
@@ -226,11 +226,11 @@ describe("at an endpoint with short time limits", () => {
   });
 });
 
-describe("at an address of its own", () => {
+describe("limits and addresses of an HTTP endpoint", () => {
   let server: HttpServer;
   afterEach(async () => world.closeServers());
 
-  it("requests beyond the limit per minute are put off, for one principal and not for others", async () => {
+  it("requests beyond --rate-limit get 429, counted for each principal", async () => {
     const sha = "a".repeat(64);
     const principals = JSON.stringify({ other: { tokenSha256: sha, allowDirs: "any" } });
     server = await world.http({ args: ["--rate-limit", "20", "--principals", principals] });
@@ -247,7 +247,7 @@ describe("at an address of its own", () => {
     expect((await server.fetch("/healthz")).status).toBe(200);
   });
 
-  it("open requests beyond the limit are refused, until one of them has ended", async () => {
+  it("open requests beyond the limit get 429 until an open request has ended", async () => {
     server = await world.http({ env: constants({ maxStreams: 2 }) });
     const begun = await server.fetch("/mcp", post(INITIALIZE));
     await begun.text();
@@ -267,7 +267,7 @@ describe("at an address of its own", () => {
     await expect.poll(async () => (await server.fetch("/mcp", post(INITIALIZE))).status).toBe(200);
   });
 
-  it("a server on all addresses, as in a container, says where clients find it, and answers to no other name", async () => {
+  it("a server on all addresses, as in a container, logs the URL for clients and refuses other host names", async () => {
     const state = world.folder();
     const env = { HOME: state, XDG_STATE_HOME: state };
     const everywhere = await startHttp({ args: ["--http", "0.0.0.0:0"], env, token: "" });

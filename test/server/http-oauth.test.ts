@@ -25,7 +25,7 @@ afterAll(async () => {
   await issuer.close();
 });
 
-/** A valid token for this server, with these claims replaced. */
+/** Returns a valid token for this server, with `claims` replaced. */
 const sign = async (claims: Record<string, unknown> = {}) => issuer.sign({ aud: server.url, ...claims });
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1_000) + seconds;
 const knock = async (token: string, body: unknown = INITIALIZE) =>
@@ -33,7 +33,7 @@ const knock = async (token: string, body: unknown = INITIALIZE) =>
 const metadata = () => `resource_metadata="${server.origin}/.well-known/oauth-protected-resource/mcp"`;
 
 describe("a JWT of the issuer", () => {
-  it("lets its subject in, whose sessions no other user sees", async () => {
+  it("a JWT lets its subject in, and no other user sees the subject's sessions", async () => {
     const ada = await server.connect("modern", await sign());
     const start = { prompt: scriptTag([{ text: "for ada" }]), cwd: world.folder(), waitMs: 40_000 };
     const { result, sessionId } = await ada.call("claude_code", start);
@@ -47,7 +47,7 @@ describe("a JWT of the issuer", () => {
     expect(await operator.refusal("claude_code_session", get)).toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
-  it("with too few scopes for a tool is answered with those that the tool needs, and nothing is done", async () => {
+  it("a JWT with too few scopes is answered with the scopes that the tool needs, and nothing is done", async () => {
     const call = (name: string, args: object) => ({
       jsonrpc: "2.0",
       id: 1,
@@ -83,7 +83,7 @@ describe("a JWT of the issuer", () => {
     expect(nothing.headers.get("www-authenticate")).toContain('scope="read"');
   });
 
-  it("is asked for with metadata that a client finds from the first refusal", async () => {
+  it("a client finds the metadata of the authorization server from the first refusal", async () => {
     const refused = await fetch(server.url, post(INITIALIZE));
     expect(refused.status).toBe(401);
     const challenge = refused.headers.get("www-authenticate") ?? "";
@@ -103,8 +103,8 @@ describe("a JWT of the issuer", () => {
     expect((await fetch(`${without.origin}/.well-known/oauth-protected-resource/mcp`)).status).toBe(404);
   });
 
-  it("that has expired closes the stream that it opened", async () => {
-    // Clocks may differ by 30 s: a token is accepted that long after its end, and its streams go on.
+  it("an expired JWT closes the stream that it opened", async () => {
+    // Clocks may differ by 30 s: a token and its streams stay valid until 30 s after `exp`.
     const token = await sign({ exp: inSeconds(-27) });
     const begun = await knock(token);
     expect(begun.status).toBe(200);
@@ -118,7 +118,7 @@ describe("a JWT of the issuer", () => {
       for await (const frame of frames(stream)) expect(frame.message?.id).toBeUndefined();
     };
     await expect(heard()).rejects.toThrow("terminated");
-    // The session still belongs to its subject: the next token goes on with it.
+    // The protocol session still belongs to the subject, whose next token continues the session.
     const next = await open(await sign());
     expect(next.status).toBe(200);
     await next.body?.cancel();
@@ -128,28 +128,32 @@ describe("a JWT of the issuer", () => {
 const encoded = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url");
 const claims = () => ({ iss: issuer.url, aud: server.url, sub: "ada", scope: "read run", exp: inSeconds(300) });
 
-/** Signed with public knowledge: the issuer's public key, taken for a secret. */
+/** Signs with public knowledge: the issuer's public key, taken for an HMAC secret. */
 async function withPublicKey(): Promise<string> {
   const signed = `${encoded({ alg: "HS256", typ: "at+jwt", kid: "one" })}.${encoded(claims())}`;
   const keys = await (await fetch(issuer.jwks)).text();
   return `${signed}.${createHmac("sha256", keys).update(signed).digest("base64url")}`;
 }
 
-describe("a JWT is refused that is", () => {
+describe("JWTs that are refused", () => {
   it.each<[string, () => Promise<string>, string]>([
     ["expired", async () => sign({ exp: inSeconds(-120) }), "expired"],
     ["for another server", async () => sign({ aud: "https://other.example/mcp" }), "audience"],
-    ["for a longer name of this one", async () => sign({ aud: `${server.url}/more` }), "audience"],
+    ["for a longer URL of this server", async () => sign({ aud: `${server.url}/more` }), "audience"],
     ["of another issuer", async () => sign({ iss: "https://evil.example" }), "issuer"],
-    ["without an end", async () => sign({ exp: undefined }), "expires"],
+    ["without an expiry", async () => sign({ exp: undefined }), "expires"],
     ["for the operator", async () => sign({ sub: "local" }), "operator"],
     ["unsigned", async () => Promise.resolve(`${encoded({ alg: "none" })}.${encoded(claims())}.`), "signed"],
     ["signed with the public key", withPublicKey, "signed"],
     ["signed with an unknown key", async () => signedBy("nobody"), "signed"],
     ["signed with another key of the same name", async () => signedBy("one"), "signed"],
     ["changed", async () => changed(await sign({ scope: "read" })), "signed"],
-    ["of an id, not of access", async () => issuer.sign({ aud: server.url }, { typ: "id+jwt" }), "access token"],
-  ])("%s", async (_, make, why) => {
+    [
+      "an ID token, not an access token",
+      async () => issuer.sign({ aud: server.url }, { typ: "id+jwt" }),
+      "access token",
+    ],
+  ])("a JWT is refused if it is %s", async (_, make, why) => {
     const token = await make();
     for (const path of ["/mcp", "/metrics"]) {
       const authorization = `Bearer ${token}`;
@@ -169,7 +173,7 @@ async function signedBy(kid: string): Promise<string> {
   return issuer.sign({ aud: server.url }, {}, await Issuer.pair(kid));
 }
 
-/** The same signature under more. */
+/** Puts the signature of `token` under wider claims. */
 function changed(token: string): string {
   const [head = "", , signature = ""] = token.split(".");
   return `${head}.${encoded({ ...claims(), scope: "read run approve admin" })}.${signature}`;

@@ -9,19 +9,19 @@ import { frames, INITIALIZE, post, type HttpConnection, type HttpServer } from "
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Sessions of one user look to every other user, and to the operator, as if they did not exist. */
+/** Sessions of a user look nonexistent to every other user and to the operator. */
 
 const ALL = { scopes: ["read", "run", "approve", "admin"] };
 const { args: PRINCIPALS, tokens } = namedUsers({ ada: ALL, bob: ALL, eve: { scopes: ["read", "run", "approve"] } });
 const SAID = "the-tide-is-low";
-/** Requests stay open for as long as the tests run. */
+/** Keeps requests open for as long as the tests run. */
 const PATIENT = { permissionRequestTimeoutMs: 3_600_000, waitMs: 40_000 };
 
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
 let auditLog: string;
 let ada: HttpConnection;
-/** Ada's: one waits for her decision, one is idle, one is closed. */
+/** Ada's sessions: waiting for a decision, idle, and closed. `requestId` is the open request. */
 let sessions: { id: string; requestId: string }[];
 beforeAll(async () => {
   auditLog = join(world.folder(), "audit.jsonl");
@@ -37,7 +37,7 @@ beforeAll(async () => {
   const idle = await start([{ text: SAID }]);
   const closed = await start([{ text: SAID }]);
   await ada.call("claude_code_session", { action: "close", sessionId: closed.sessionId });
-  // Its Claude Code ends after the answer, which is the last spontaneous change to any of them.
+  // The end of the closed session's process is the last spontaneous change to `sessions`.
   const metrics = async () => (await server.fetch("/metrics")).text();
   const ended = async () => expect(await metrics()).toMatch(/exits_total\{expected="true"\} 1\b/);
   await vi.waitFor(ended, { timeout: 30_000 });
@@ -45,7 +45,7 @@ beforeAll(async () => {
   sessions = [waiting, idle, closed].map(({ sessionId: id }) => ({ id, requestId }));
 });
 
-/** Further arguments of a call beside its session, by tool or by tool and action. */
+/** Further arguments of a call besides `sessionId`, by tool or by tool and action. */
 const REST: Readonly<Record<string, (requestId: string) => object>> = {
   claude_code_reply: () => ({ prompt: "x" }),
   claude_chat_query: () => ({ prompt: "x" }),
@@ -61,7 +61,7 @@ const REST: Readonly<Record<string, (requestId: string) => object>> = {
   "claude_code_session task_output": () => ({ taskId: "1" }),
 };
 
-/** Other ways to name a session in the same tools. */
+/** Other ways to name a session in tools of the listing. */
 const MORE: readonly [tool: string, args: (sessionId: string) => object][] = [
   ["claude_code_check", (sessionId) => ({ action: "poll", sessions: [{ sessionId, cursor: 1 }] })],
   ["claude_code_check", (sessionId) => ({ action: "poll", sessionId, eventId: 1 })],
@@ -78,7 +78,9 @@ const Properties = z.looseObject({
   action: z.looseObject({ enum: z.array(z.string()) }).optional(),
 });
 
-/** Every call that can name a session, derived from the server's listing, so that new tools and actions are included. */
+/**
+ * Returns every call that can name a session. Derived from the server's listing, so that new tools and actions are included.
+ */
 async function calls(
   client: HttpConnection,
 ): Promise<{ tool: string; args: (id: string, requestId: string) => object }[]> {
@@ -100,8 +102,8 @@ async function calls(
   return [...listed, ...MORE.map(([tool, args]) => ({ tool, args }))];
 }
 
-/** Everything that Ada can see of her sessions. */
-async function seen(): Promise<unknown> {
+/** Returns everything that Ada can see of `sessions`. */
+async function visibleToAda(): Promise<unknown> {
   const look = sessions.map(async ({ id: sessionId }) => [
     (await ada.call("claude_code_session", { action: "get", sessionId, includeSensitive: true })).sessions,
     (await ada.call("claude_code_check", { action: "poll", sessionId, waitMs: 0, responseMode: "full" })).events,
@@ -113,11 +115,11 @@ async function seen(): Promise<unknown> {
 
 const without = (id: string) => (text: string) => text.replaceAll(id, "<id>");
 
-describe.each(["bob", "the operator"] as const)("for %s a session of ada", (name) => {
+describe.each(["bob", "the operator"] as const)("a session of ada, for %s", (name) => {
   const own = () => (name === "bob" ? tokens.bob : server.token);
 
-  it("seems not to exist, in every tool and action, and nothing of it changes", async () => {
-    const before = await seen();
+  it("a foreign session seems not to exist in every tool and action, and stays unchanged", async () => {
+    const before = await visibleToAda();
     const other = await server.connect("modern", own());
     const all = await calls(other);
     expect(all.length).toBeGreaterThan(25);
@@ -132,10 +134,10 @@ describe.each(["bob", "the operator"] as const)("for %s a session of ada", (name
         expect(without(id)(text)).toBe(without(nowhere)(none.text));
       }
     }
-    expect(await seen()).toEqual(before);
+    expect(await visibleToAda()).toEqual(before);
   });
 
-  it("seems not to exist, in every resource, and is in no list", async () => {
+  it("a foreign session seems not to exist in every resource, and is in no list", async () => {
     const other = await server.connect("legacy", own());
     const { resources } = await other.client.listResources();
     expect(JSON.stringify(resources)).not.toContain(sessions[0]!.id);
@@ -161,8 +163,8 @@ describe.each(["bob", "the operator"] as const)("for %s a session of ada", (name
   });
 });
 
-describe("ada's session", () => {
-  it("is not reached with ada's idempotencyKey, nor with a page token of ada's list", async () => {
+describe("traces of ada's session", () => {
+  it("another user does not reach a session by its owner's idempotencyKey or page token", async () => {
     const bob = await server.connect("modern", tokens.bob);
     const start = { prompt: scriptTag([{ text: "own" }]), cwd: world.folder(), idempotencyKey: "one", waitMs: 40_000 };
     const [hers, his] = [await ada.call("claude_code", start), await bob.call("claude_code", start)];
@@ -176,7 +178,7 @@ describe("ada's session", () => {
     expect(next.sessions.filter(({ sessionId }) => sessionId !== his.sessionId)).toEqual([]);
   });
 
-  it("is not reached with ada's protocol session, nor with the last message sent in it", async () => {
+  it("another user does not reach a protocol session by its id, nor its last message by the message's id", async () => {
     const begin = async (token: string) => {
       const begun = await server.fetch("/mcp", post(INITIALIZE, { authorization: `Bearer ${token}` }));
       let last = "";
@@ -211,7 +213,7 @@ describe("ada's session", () => {
     expect(await still.text()).toContain("claude_code");
   });
 
-  it("is in no metrics, which need the scope admin", async () => {
+  it("metrics need the scope admin, and name neither users nor sessions", async () => {
     const metrics = async (token: string) =>
       server.fetch("/metrics", { headers: { authorization: `Bearer ${token}` } });
     const refused = await metrics(tokens.eve);
@@ -225,7 +227,7 @@ describe("ada's session", () => {
     }
   });
 
-  it("is in the audit log with the user of each action, and so are attempts", () => {
+  it("the audit log names the user of each action and of each refused attempt", () => {
     const [waiting] = sessions;
     const entries = readFileSync(auditLog, "utf8")
       .trim()

@@ -7,10 +7,10 @@ import type { HttpConnection, HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** What each scope allows, and what is refused without it, as clients see it. */
+/** Calls that each scope allows, and refusals without the scope, as clients see both. */
 
 const world = useWorld({ agent: "stand-in" });
-/** Ada at several servers on one store, each of which gives her other scopes. */
+/** Ada at several servers on the store, with other scopes at each. */
 let reading: HttpConnection;
 let running: HttpConnection;
 let approving: HttpConnection;
@@ -26,8 +26,8 @@ beforeAll(async () => {
   approving = await adaWith("read", "approve");
 });
 
-/** A session of Ada with an open request to write the file. */
-async function asking(ada: HttpConnection) {
+/** Starts a session of Ada with an open request to write `file`. `allow` is the answer that permits the write. */
+async function askToWrite(ada: HttpConnection) {
   const cwd = world.folder();
   const file = join(cwd, "a.txt");
   const write = { name: "Write", input: { file_path: file, content: "x" } };
@@ -51,9 +51,9 @@ const denied = (what: string, needed: string, had: string) => ({
   text: `Error [PERMISSION_DENIED]: ${what} needs the scope ${needed}; this caller has the ${had}. Use a token that has it, or ask the operator of the server for one.`,
 });
 
-describe("a caller with the scope", () => {
-  it("read sees what there is, and changes nothing with any other call", async () => {
-    const { allow, file, sessionId } = await asking(running);
+describe("callers with few scopes", () => {
+  it("a caller with the scope read sees sessions, and changes nothing with any other call", async () => {
+    const { allow, file, sessionId } = await askToWrite(running);
     expect(await toolsOf(reading)).toEqual(["claude_code_check", "claude_code_session", "claude_code_configure"]);
     const seen = await reading.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
     expect(seen).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
@@ -78,13 +78,13 @@ describe("a caller with the scope", () => {
     expect(existsSync(file)).toBe(false);
     const { sessions } = await reading.call("claude_code_session", { action: "list" });
     expect(sessions).toHaveLength(1);
-    // Over HTTP the operator decides who may know what a session is called.
+    // Over HTTP the operator decides who may see `title` and `folder`.
     for (const name of ["title", "folder"]) expect(sessions[0]).not.toHaveProperty(name);
     await running.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("run starts and ends sessions, and decides no requests", async () => {
-    const { allow, file, sessionId } = await asking(running);
+  it("a caller with the scope run starts and ends sessions, and decides no requests", async () => {
+    const { allow, file, sessionId } = await askToWrite(running);
     const what = "claude_code_check (respond_permission)";
     expect(await running.refusal("claude_code_check", allow)).toEqual(denied(what, "approve", "scopes read, run"));
     const { actions } = await running.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
@@ -93,8 +93,8 @@ describe("a caller with the scope", () => {
     await running.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("approve decides, in a session that another server runs, and starts, goes on with and ends nothing", async () => {
-    const { allow, file, sessionId } = await asking(running);
+  it("a caller with the scope approve decides in another server's session, and starts, continues and ends nothing", async () => {
+    const { allow, file, sessionId } = await askToWrite(running);
     const had = "scopes read, approve";
     const prompt = scriptTag([{ text: "x" }]);
     const reply = await approving.refusal("claude_code_reply", { sessionId, prompt });
@@ -107,7 +107,7 @@ describe("a caller with the scope", () => {
   });
 });
 
-describe("reserved for the operator", () => {
+describe("privileges reserved for the operator", () => {
   const scopes = ["read", "run", "approve"];
   const { args, tokens } = namedUsers({
     ada: { scopes },
@@ -126,7 +126,7 @@ describe("reserved for the operator", () => {
     waitMs: 40_000,
   });
 
-  it("is the gate to bypassPermissions, which holds for every user of the server", async () => {
+  it("only the operator opens the gate to bypassPermissions, which holds for every user of the server", async () => {
     const [ada, operator] = [await server.connect("modern", tokens.ada), await server.connect("legacy")];
     const enable = { action: "enable_bypass" };
     const needed = denied("claude_code_configure (enable_bypass)", "admin", "scopes read, run, approve");
@@ -143,7 +143,7 @@ describe("reserved for the operator", () => {
     expect(await ada.refusal("claude_code", bypassing())).toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
-  it("are options that reach beyond a folder, unless the operator names the users who may use them", async () => {
+  it("options that reach beyond a folder need operatorOptions or the scope admin", async () => {
     const ada = await server.connect("modern", tokens.ada);
     const told = join(world.folder(), "told");
     const script = [{ tools: [{ name: "Bash", input: { command: `printf "$TIDE" > ${told}-$WHO` } }] }, { text: "ok" }];

@@ -6,7 +6,7 @@ import { INITIALIZE, post, type HttpServer } from "../kit/servers/http-server.ts
 import { processorMsOf } from "../kit/runner/processor-time.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Requests of a caller with scope `read` do not block the server for others. */
+/** Requests of a caller with scope `read` must not block the server for others. */
 
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
@@ -18,8 +18,8 @@ beforeAll(async () => {
   await began.text();
 });
 
-/** Peak memory of the server so far, bytes. */
-function peak(): number {
+/** Peak memory of `server` so far, bytes. */
+function peakMemory(): number {
   const [, kilobytes = ""] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${String(server.pid)}/status`, "utf8")) ?? [];
   return Number(kilobytes) * 1024;
 }
@@ -37,35 +37,39 @@ async function send(body: string): Promise<{ status: number; text: string; ms: n
 const keys = (count: number): string =>
   `{${Array.from({ length: count }, (_, index) => `"k${String(index)}":0`).join(",")}}`;
 
-describe("a request of many parts", () => {
+describe("requests of many parts", () => {
   it.each([
     ["2.4 million keys", 413, () => call("claude_code_session", keys(2_400_000))],
     ["15 million zeros", 413, () => call("claude_code_session", `{"action":"list","x":[${"0,".repeat(15_000_000)}0]}`)],
-    ["10 million lists in one another", 400, () => call("claude_code_session", "[".repeat(10_000_000))],
-    ["zeros beside the call", 413, () => `[${call("claude_code_session", "{}")},[${"0,".repeat(10_000_000)}0]]`],
-  ])("%s is refused before it is parsed", async (_, status, body) => {
+    ["10 million nested lists", 400, () => call("claude_code_session", "[".repeat(10_000_000))],
+    [
+      "10 million zeros beside the call",
+      413,
+      () => `[${call("claude_code_session", "{}")},[${"0,".repeat(10_000_000)}0]]`,
+    ],
+  ])("a request of %s is refused before it is parsed", async (_, status, body) => {
     const answer = await send(body());
     expect(answer.status).toBe(status);
     expect(answer.text).toMatch(/more than 10000 values|more than 1000 deep/);
-    // Parsing it took the server 22 to 34 s and 3.7 GB.
+    // Without the limit, parsing took 22 to 34 s and 3.7 GB.
     expect(answer.ms).toBeLessThan(10_000);
-    expect(peak()).toBeLessThan(600_000_000);
+    expect(peakMemory()).toBeLessThan(600_000_000);
   });
 
-  it("is read up to a limit: of 9,000 wrong values twenty are examined", async () => {
+  it("an error about 9,000 wrong arguments examines only some, and says that there are more problems", async () => {
     const { text } = await send(call("claude_code_session", keys(9_000)));
     expect(text).toContain("There are more problems.");
   });
 });
 
-describe("a long request", () => {
+describe("long requests", () => {
   const long = JSON.stringify("x".repeat(9_000_000));
 
   it.each([
     ["claude_code_session", `{"action":"get","sessionId":${long}}`],
     ["claude_code_check", `{"action":"poll","sessionId":${long}}`],
     ["no_such_tool", `{"text":${long}}`],
-  ])("is taken for tools with attachments alone, not for %s", async (tool, args) => {
+  ])("a long request to %s is refused, because the tool takes no attachments", async (tool, args) => {
     const { status, text } = await send(call(tool, args));
     expect(status).toBe(413);
     expect(text).toContain("calls no tool that takes attachments");
@@ -73,16 +77,16 @@ describe("a long request", () => {
 
   const attached = `{"prompt":"x","attachments":[{"data":${long}}]}`;
   it.each([
-    ["as it is", call("claude_code", attached)],
-    ["with its arguments as one text", call("claude_code", JSON.stringify(attached))],
-    ["with null for what is not there", call("claude_code", `${attached},"_meta":null`)],
-  ])("of a tool with attachments goes on to the tool: %s", async (_, body) => {
+    ["arguments as an object", call("claude_code", attached)],
+    ["arguments as JSON text", call("claude_code", JSON.stringify(attached))],
+    ["null for an absent field", call("claude_code", `${attached},"_meta":null`)],
+  ])("a long request to a tool with attachments reaches the tool: %s", async (_, body) => {
     const { status, text } = await send(body);
     expect(status).toBe(200);
     expect(text).toContain("attachments");
   });
 
-  it("without a token is not read: 401 comes before its end", async () => {
+  it("a request without a token gets 401 before its body is read", async () => {
     const { hostname, port } = new URL(server.url);
     const socket = connect(Number(port), hostname).setEncoding("utf8");
     const head = ["POST /mcp HTTP/1.1", `Host: ${hostname}:${port}`, "Content-Type: application/json"];

@@ -11,7 +11,7 @@ import { signIn } from "../kit/clients/console-client.ts";
 import { connectOver } from "../kit/servers/http-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A server that is called while it starts: the disk of its store answers late. */
+/** A server called during its start, because the disk of its store answers late. */
 
 const world = useWorld({ agent: "stand-in" });
 
@@ -22,7 +22,7 @@ const REFUSED = [
   { error: "unavailable", code: "INTERNAL", message: "The server is starting. Try again in a moment." },
 ];
 
-/** Makes the server wait for the real path of its store until the returned function is called. */
+/** Delays the server's look-up of the real path of the store until `release` is called. */
 function slowDisk(): { env: Record<string, string>; release: () => void } {
   const folder = world.folder();
   const [hook, answer] = [join(folder, "slow.mjs"), join(folder, "answer")];
@@ -62,7 +62,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-it("a starting server says so when it is asked, and holds a call until it is ready", async () => {
+it("a starting server answers probes, pages and webhook answers with 503, and holds MCP calls until it is ready", async () => {
   const { ask, audit, origin, release, started } = await startSlowly();
   const client = await connectOver(new URL("/mcp", origin), newClient("modern"), TOKEN);
   const listed = client.call("claude_code_session", { action: "list" });
