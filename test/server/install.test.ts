@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { DEPTH_VARIABLE } from "../../src/domain/names.ts";
 
-/** `install` and `uninstall` of the built program, in a home folder of their own. */
+/** `install` and `uninstall` of the built program, in a home folder made for the tests. */
 
 const MAIN = resolve("dist/cli/main.js");
 let home: string;
@@ -28,7 +28,7 @@ function run(args: readonly string[], env: Record<string, string> = {}) {
 
 const CHAT = ["--", "--toolsets", "agent,chat"];
 
-it("install shows the change, writes it with --yes and lists it; uninstall takes it back", () => {
+it("install shows the change, writes it with --yes and lists it; uninstall restores the file", () => {
   const file = join(home, ".gemini", "settings.json");
   const before = '{\n  // mine\n  "mcpServers": {\n    "other": { "command": "x" }\n  },\n}';
   writeFileSync(file, before);
@@ -55,7 +55,7 @@ it("install shows the change, writes it with --yes and lists it; uninstall takes
   expect(readFileSync(file, "utf8")).toBe(before);
 });
 
-it("install --print prints what to paste, and writes nothing", () => {
+it("install --print prints the entry to paste, and writes nothing", () => {
   const { status, stderr, stdout } = run(["install", "cursor", "--print"]);
   expect(status).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ mcpServers: { "claude-agents-mcp": { args: [MAIN] } } });
@@ -64,7 +64,7 @@ it("install --print prints what to paste, and writes nothing", () => {
   expect(existsSync(join(home, ".cursor"))).toBe(false);
 });
 
-it("install leaves a file alone that it cannot parse", () => {
+it("install leaves a file unchanged if it cannot parse the file", () => {
   const file = join(home, "project", ".mcp.json");
   writeFileSync(file, '{"mcpServers": {}');
   const { status, stderr } = run(["install", "claude-code", "--scope", "project", "--yes"]);
@@ -106,7 +106,7 @@ it("install changes no client of the user from inside a session", () => {
   expect(existsSync(join(home, ".cursor"))).toBe(false);
 });
 
-it("a file that install has created is deleted by uninstall, and each tells what it did", () => {
+it("uninstall deletes a file that install created, and both report what they did", () => {
   const file = join(home, ".cursor", "mcp.json");
   const written = run(["install", "cursor", "--yes"]);
   expect(written).toMatchObject({ status: 0, stderr: "" });
@@ -118,7 +118,7 @@ it("a file that install has created is deleted by uninstall, and each tells what
   expect(existsSync(file)).toBe(false);
 });
 
-it("install --print --json of a project names the file, the link, what keeps it from being shared, and that there is no login", () => {
+it("install --print --json for a project names file and link, and notes local paths and a missing login", () => {
   const words = ["install", "cursor", "--print", "--json", "--scope", "project"];
   const { status, stdout } = run(words, { ANTHROPIC_API_KEY: "" });
   expect(status).toBe(0);
@@ -140,7 +140,7 @@ it.each([
   [["install", "windsurf", "--scope", "project"], "has no --scope project."],
   [["install", "cursor", "zed"], 'install: unexpected argument "zed"'],
   [["uninstall", "cursor", "--print"], "It takes --scope, --json, --yes, a client."],
-])("%j is refused", (args, problem) => {
+])("the command line %j is refused", (args, problem) => {
   const { status, stderr } = run(args);
   expect([status, stderr]).toEqual([2, expect.stringContaining(problem) as unknown]);
 });

@@ -8,7 +8,7 @@ import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 
-it("a server that an application started, which logs in for its own sessions, uses the user's login", async () => {
+it("a server uses the user's login, although the application that started it logs in for its own sessions", async () => {
   const login = {
     accessToken: "sk-ant-oat01-of-these-tests",
     refreshToken: "sk-ant-ort01-of-these-tests",
@@ -22,7 +22,7 @@ it("a server that an application started, which logs in for its own sessions, us
     CLAUDE_CODE_HOST_AUTH_ENV_VAR: "ANTHROPIC_AUTH_TOKEN",
     CLAUDE_CODE_SDK_HAS_HOST_AUTH_REFRESH: "1",
     CLAUDE_CODE_ENTRYPOINT: "claude-desktop",
-    // Not empty: the session would have no key at all in the environment otherwise, as with a login by subscription.
+    // Replaces the key of the scripted model: with a login by subscription, the environment has no key.
     ANTHROPIC_API_KEY: "",
   };
   const server = await world.server({ env: ofTheApplication });

@@ -20,7 +20,7 @@ const PEM = `-----BEGIN PRIVATE KEY-----\n${KEY_BODY}\n${KEY_BODY.toLowerCase()}
 const SECRETS = [TOKEN, API_KEY, KEY_BODY, KEY_BODY.toLowerCase()];
 const ALL = `token ${TOKEN}, key ${API_KEY}, and\n${PEM}\nthat is all`;
 
-const found = (text: string): string[] => SECRETS.filter((secret) => text.includes(secret));
+const findSecrets = (text: string): string[] => SECRETS.filter((secret) => text.includes(secret));
 
 const world = useWorld();
 const models: ScriptedModel[] = [];
@@ -28,8 +28,8 @@ afterAll(async () => {
   await Promise.all(models.map(async (model) => model.close()));
 });
 
-/** A server whose model plays this script for every prompt: a script in the prompt would be logged with the prompt. */
-async function scripted(script: (cwd: string) => Script) {
+/** Starts a server whose model plays `script` for every prompt, because a script in the prompt would be logged. */
+async function startScripted(script: (cwd: string) => Script) {
   const cwd = world.folder();
   const model = await startScriptedModel({ script: script(cwd) });
   models.push(model);
@@ -41,15 +41,15 @@ async function scripted(script: (cwd: string) => Script) {
   return { model, server, cwd, stored };
 }
 
-async function everything(server: Server, sessionId: string): Promise<Answer> {
+async function pollAll(server: Server, sessionId: string): Promise<Answer> {
   const args = { action: "poll", sessionId, cursor: 1, waitMs: 0, maxBytes: 1_048_576, responseMode: "delta_compact" };
   return server.call("claude_code_check", args);
 }
 
 describe("secrets", () => {
-  it("that Claude and its tools print are in no answer, no line on stderr, and nowhere in the store", async () => {
+  it("secrets that Claude and its tools print are in no answer, on no line of stderr and nowhere in the store", async () => {
     const command = 'printenv MY_API_TOKEN; cat keys.txt; echo "to stderr: $MY_API_TOKEN" >&2';
-    const { cwd, server, stored } = await scripted((folder) => {
+    const { cwd, server, stored } = await startScripted((folder) => {
       const note = join(folder, "note.txt");
       return [
         { thinking: `I think of ${ALL}`, text: `I look: ${ALL}`, tools: [{ name: "Bash", input: { command } }] },
@@ -59,7 +59,7 @@ describe("secrets", () => {
       ];
     });
     writeFileSync(join(cwd, "keys.txt"), ALL);
-    // The output of a hook is cut to 4,000 characters, and the cut falls into the token.
+    // The output of a hook is cut at 4,000 characters, inside the token.
     const hook = {
       type: "command",
       command: `printf "%03992d" 0; printenv MY_API_TOKEN; cat ${join(cwd, "keys.txt")}`,
@@ -75,11 +75,11 @@ describe("secrets", () => {
 
     writeFileSync(join(world.configFolder, "settings.json"), "{}");
 
-    const { events } = await everything(server, sessionId);
+    const { events } = await pollAll(server, sessionId);
     const outputs = events.map(({ data }) => data["output"]);
     expect(outputs).toContainEqual(expect.stringMatching(/^\[masked\]\ntoken \[masked\], key \[masked\], and\n/));
     expect(readFileSync(join(cwd, "note.txt"), "utf8")).toBe(`a\n${ALL}\nb\n`);
-    expect(found(world.transcript(sessionId))).toEqual(SECRETS);
+    expect(findSecrets(world.transcript(sessionId))).toEqual(SECRETS);
 
     const store = ["--store", join(cwd, "sessions.db")];
     const printed = await Promise.all([
@@ -87,20 +87,20 @@ describe("secrets", () => {
       run(["export", sessionId, ...store]),
     ]);
     expect(printed.map(({ status }) => status)).toEqual([0, 0]);
-    expect(printed.map(({ stdout }) => found(stdout))).toEqual([[], []]);
-    // Nor the part of the token before the cut.
+    expect(printed.map(({ stdout }) => findSecrets(stdout))).toEqual([[], []]);
+    // The part of the token before the cut is masked too.
     expect(printed[1].stdout).toMatch(/0{3992}\[masked\]?"/);
 
     expect(stored()).toContain("I have found token [masked]");
     expect(stored()).toMatch(/"structuredPatch".*"\+\[masked\]"/);
-    expect([JSON.stringify([done, events]), stored(), server.stderr()].map(found)).toEqual([[], [], []]);
+    expect([JSON.stringify([done, events]), stored(), server.stderr()].map(findSecrets)).toEqual([[], [], []]);
     await server.close();
     await server.gone;
-    expect(found(stored())).toEqual([]);
+    expect(findSecrets(stored())).toEqual([]);
   });
 
-  it("stay unmasked in what goes back to Claude Code: prompts, inputs, denials", async () => {
-    const { cwd, model, server } = await scripted((folder) => [
+  it("secrets stay unmasked in prompts, inputs and denials that go back to Claude Code", async () => {
+    const { cwd, model, server } = await startScripted((folder) => [
       { tools: [{ name: "Write", input: { file_path: join(folder, "a.txt"), content: ALL } }] },
       { tools: [{ name: "Write", input: { file_path: join(folder, "b.txt"), content: ALL } }] },
       { text: "Done." },
@@ -110,7 +110,7 @@ describe("secrets", () => {
     const { input = {}, requestId } = first.actions[0] ?? {};
     expect(input["content"]).toBe(ALL);
     const prompted = await model.waitForRequest((request) => request.sessionId === sessionId);
-    expect(found(prompted.lastUserText)).toEqual(SECRETS);
+    expect(findSecrets(prompted.lastUserText)).toEqual(SECRETS);
 
     const answer = { action: "respond_permission", sessionId, cursor: first.nextCursor };
     const updatedInput = { ...input, content: `${String(input["content"])}, and more` };
@@ -131,15 +131,15 @@ describe("secrets", () => {
     expect(await server.end(sessionId)).toMatchObject({ status: "idle" });
     expect(world.transcript(sessionId)).toContain(why);
 
-    const { events } = await everything(server, sessionId);
+    const { events } = await pollAll(server, sessionId);
     const calls = events.filter(({ data }) => data["tool"] === "Write");
     expect(calls).toHaveLength(2);
-    expect(found(JSON.stringify(calls))).toEqual([]);
+    expect(findSecrets(JSON.stringify(calls))).toEqual([]);
     expect(events.find(({ data }) => data["decision"] === "deny")?.data["message"]).toBe(why);
   });
 });
 
-describe("an event is stored masked", () => {
+describe("masking of stored events", () => {
   const masker = createMasker({ MY_API_TOKEN: TOKEN });
   const masked = (event: SessionEvent): unknown => masker.event(event).data;
   const ask = { requestId: "r", kind: "permission", toolName: "Bash", input: { a: TOKEN }, toolUseId: "t" } as const;
@@ -170,7 +170,7 @@ describe("an event is stored masked", () => {
       { type: "background.changed", data: { tasks: [{ id: "b", type: "local_bash", description: TOKEN }] } },
       { tasks: [{ id: "b", type: "local_bash", description: "[masked]" }] },
     ],
-  ])("%j", (event, expected) => {
+  ])("an event is stored masked: %j", (event, expected) => {
     const before = structuredClone(event);
     expect(masker.event(event).type).toBe(event.type);
     expect(masked(event)).toMatchObject(Object(expected));
@@ -187,18 +187,18 @@ describe("an event is stored masked", () => {
     },
     { type: "turn.ended", data: { turnId: "t", outcome: "done", isError: false, ...numbers } },
     { type: "process.exited", data: { processId: "1", code: 0, signal: null, expected: true } },
-  ])("or as it is: $type", (event) => {
+  ])("an event is stored as it is: $type", (event) => {
     expect(masker.event(event)).toEqual(event);
   });
 
-  it("also where a key stands line by line", () => {
+  it("a private key is masked if each of its lines is a separate text", () => {
     const lines = [" a", ...PEM.split("\n").map((line) => `+${line}`), "+b", "-----BEGIN RSA PRIVATE KEY-----", "cut"];
     const event = { type: "message", data: { message: { lines: [...lines, { other: TOKEN }] } } } as const;
     const [before, ...rest] = [" a", "+[masked]", "[masked]", "[masked]", "[masked]", "+b", "[masked]", "[masked]"];
     expect(masked(event)).toEqual({ message: { lines: [before, ...rest, { other: "[masked]" }] } });
   });
 
-  it("however deep it is nested", () => {
+  it("an event nested 20,000 deep is stored cut", () => {
     let message: Record<string, unknown> = { a: TOKEN };
     for (let depth = 0; depth < 20_000; depth += 1) message = { a: message };
     expect(JSON.stringify(masked({ type: "message", data: { message } }))).toContain("[nested too deeply]");
@@ -211,9 +211,9 @@ describe("an event is stored masked", () => {
     ["the beginnings of tokens", "Bearer "],
     ["the beginnings of keys", "-----BEGIN PRIVATE KEY-----"],
     ["URLs", "https://a:b"],
-  ])("in time that grows with its length: 1 MB of %s", async (_, piece) => {
+  ])("masking takes time that grows with the length of an event: 1 MB of %s", async (_, piece) => {
     const message = { text: piece.repeat(Math.ceil(1_000_000 / piece.length)) };
-    // Takes some 10 ms; with a pattern of quadratic time it would take hours.
+    // Takes some 10 ms; a pattern of quadratic time would take hours.
     expect(await processorMs(() => masked({ type: "message", data: { message } }))).toBeLessThan(2000);
   });
 });

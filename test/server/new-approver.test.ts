@@ -7,7 +7,7 @@ import type { HttpConnection } from "../kit/servers/http-server.ts";
 import { buildWith, run } from "../kit/servers/server-with.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** An approver that the server does not have, added by a folder and a line, from which everything else follows. */
+/** An approver that the server lacks, added by a folder and a line, from which everything else follows. */
 
 const world = useWorld({ agent: "stand-in" });
 let copy: string;
@@ -16,7 +16,7 @@ beforeAll(() => {
   buildWith(copy, "file-drop", "fileDrop");
 }, 300_000);
 
-/** Without another approver. */
+/** Starts the copy with `approvals` and without any other approver. */
 async function start(approvals: string, ...more: string[]) {
   const drop = world.folder();
   const bound = ["--approvals", approvals, "--drop-folder", drop];
@@ -26,8 +26,8 @@ async function start(approvals: string, ...more: string[]) {
 
 const requestsIn = (drop: string) => readdirSync(drop).filter((name) => name.endsWith(".request.json"));
 
-/** The request in the folder, once there is one. */
-async function asked(drop: string) {
+/** Resolves with the request in `drop`, once written. */
+async function readRequest(drop: string) {
   await expect.poll(() => requestsIn(drop)).toHaveLength(1);
   const text = readFileSync(join(drop, requestsIn(drop)[0] ?? ""), "utf8");
   return JSON.parse(text) as { requestId: string; toolName: string; input: Record<string, unknown> };
@@ -39,7 +39,7 @@ function decide(drop: string, requestId: string, decision: object): void {
   renameSync(draft, join(drop, `${requestId}.decision.json`));
 }
 
-/** A turn that asks to write a file. */
+/** Starts a turn that asks to use the tool of `make`, by default to write a file. */
 async function begin(client: HttpConnection, make: (file: string) => { name: string; input: object } = writing) {
   const cwd = world.folder();
   const file = join(cwd, "made");
@@ -49,8 +49,8 @@ async function begin(client: HttpConnection, make: (file: string) => { name: str
 
 const touching = (file: string) => ({ name: "Bash", input: { command: `touch ${file}` } });
 
-describe("an approver that was added by a folder and a line", () => {
-  it("keeps the house rules, and stands in the help text and among what --approvals takes", () => {
+describe("an approver added by a folder and a line", () => {
+  it("an added approver keeps the house rules, and appears in the help text and among the values of --approvals", () => {
     expect(run(copy, "scripts/check-house.mjs")).toContain("no violation");
     const help = run(copy, "dist/cli/main.js", "help", "serve").replaceAll(/\s+/g, " ");
     expect(help).toContain("--drop-folder <path>");
@@ -61,7 +61,7 @@ describe("an approver that was added by a folder and a line", () => {
   });
 });
 
-describe("an approver that was added, before a caller who may allow nothing,", () => {
+describe("an added approver, before a caller who may allow nothing", () => {
   let auditLog: string;
   let made: Awaited<ReturnType<typeof start>>;
   beforeAll(async () => {
@@ -69,10 +69,10 @@ describe("an approver that was added, before a caller who may allow nothing,", (
     made = await start("file-drop,caller", "--caller-approves", "none", "--audit-log", auditLog);
   });
 
-  it("is offered a request when it is its turn, decides it, and is named wherever the decision is reported", async () => {
+  it("an added approver is offered a request, decides it, and is named wherever the decision is reported", async () => {
     const { client, drop, http } = made;
     const { file, sessionId } = await begin(client);
-    const { requestId, ...request } = await asked(drop);
+    const { requestId, ...request } = await readRequest(drop);
     expect(request).toMatchObject({ toolName: "Write", input: { file_path: file }, session: { principal: "local" } });
     const { actions } = await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
     expect(actions).toMatchObject([{ requestId, waitsFor: "file-drop" }]);
@@ -88,10 +88,10 @@ describe("an approver that was added, before a caller who may allow nothing,", (
     expect(me).toMatchObject({ approvers: { "file-drop": fileDrop.words } });
   });
 
-  it("denies with a reason, which reaches Claude Code", async () => {
+  it("an added approver denies with a reason that reaches Claude Code", async () => {
     const { client, drop } = made;
     const { file, sessionId } = await begin(client);
-    decide(drop, (await asked(drop)).requestId, { decision: "deny", denyMessage: "Not on a Friday." });
+    decide(drop, (await readRequest(drop)).requestId, { decision: "deny", denyMessage: "Not on a Friday." });
     await client.end(sessionId);
     expect(existsSync(file)).toBe(false);
     const log = { action: "poll", sessionId, waitMs: 0, responseMode: "full" };
@@ -99,11 +99,11 @@ describe("an approver that was added, before a caller who may allow nothing,", (
   });
 });
 
-describe("an approver that was added, before a caller who may allow everything,", () => {
-  it("loses a request to the next approver when its time is over", async () => {
+describe("an added approver, before a caller who may allow everything", () => {
+  it("an added approver loses a request to the next approver when its time is over", async () => {
     const { client, drop } = await start("file-drop:1000,caller");
     const late = await begin(client);
-    await asked(drop);
+    await readRequest(drop);
     const [action] = (await client.news(late.sessionId)).actions;
     await expect.poll(() => requestsIn(drop)).toEqual([]);
     const answer = { action: "respond_permission", sessionId: late.sessionId, requestId: action?.requestId };
@@ -111,7 +111,7 @@ describe("an approver that was added, before a caller who may allow everything,"
     expect(existsSync(late.file)).toBe(true);
   });
 
-  it("has its folder to itself: a session writes no decision there; once it cannot be reached, the next approver is asked at once", async () => {
+  it("a session cannot write into an approver's folder; without the folder, the next approver is asked at once", async () => {
     const { client, drop } = await start("file-drop,caller", "--allow-rules", "Write");
     const forged = join(drop, "any.decision.json");
     const { sessionId } = await client.call("claude_code", { prompt: calling([writing(forged)]), cwd: world.folder() });
@@ -125,7 +125,7 @@ describe("an approver that was added, before a caller who may allow everything,"
       const { actions } = await client.call("claude_code_check", { action: "poll", sessionId: later, waitMs: 0 });
       return actions.map(({ requestId, waitsFor }) => [requestId, waitsFor]);
     };
-    // A request that names no approver is the caller's.
+    // A request without `waitsFor` is the caller's.
     await expect.poll(mine).toEqual([[expect.any(String), undefined]]);
   });
 });

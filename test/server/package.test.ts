@@ -88,7 +88,7 @@ it("the code that answers initialize imports neither the tools nor the engine, a
 
 it("the packed program starts, and answers an MCP client", async () => {
   const unpacked = join(folder, "package");
-  // It uses the dependencies that are installed here: the test shows that no file of ours is missing.
+  // Links the dependencies installed here: the test shows only that no file of the package is missing.
   symlinkSync(resolve("node_modules"), join(unpacked, "node_modules"));
   const main = join(unpacked, "dist/cli/main.js");
   const { version } = z.object({ version: z.string() }).parse(JSON.parse(readFileSync("package.json", "utf8")));
@@ -99,7 +99,7 @@ it("the packed program starts, and answers an MCP client", async () => {
   await server.close();
 });
 
-it("the package that npx starts in three folders has one daemon", async () => {
+it("npx starts the package in three folders, which share a daemon", async () => {
   const env = { PATH: process.env["PATH"] ?? "", HOME: folder, ...constants({ daemonStartMs: 30_000 }) };
   const ping = `${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })}\n`;
   const clients = await Promise.all(
@@ -121,7 +121,7 @@ it("the package that npx starts in three folders has one daemon", async () => {
   run("stop", "--yes");
 });
 
-/** As npm installs the package, except that its dependencies are those here. */
+/** Installs the package as npm does, but with the dependencies of this folder. */
 function installedIn(project: string): string {
   const installed = join(project, "node_modules/claude-agents-mcp");
   mkdirSync(join(project, "node_modules/.bin"), { recursive: true });

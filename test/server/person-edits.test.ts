@@ -7,7 +7,7 @@ import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Commands that a person changes, and a model. What is read of a command: test/unit/claude-mentioned.test.ts. */
+/** Commands changed by a person, and by a model. For the reading of commands see `test/unit/claude-mentioned.test.ts`. */
 
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] } });
 const world = useWorld({ agent: "stand-in" });
@@ -23,7 +23,7 @@ beforeAll(async () => {
   mkdirSync(join(cwd, "secret"));
 });
 
-/** What hides files, or programs, with what is said of it. */
+/** Commands that hide files or programs, with the reason given. */
 const UNREAD: readonly (readonly [command: string, says: string])[] = [
   ["cd sub && ls", "Read(secret/**): `cd` hides which files it means"],
   ["echo $HOME", "Read(secret/**): `$` hides which files it means"],
@@ -35,7 +35,7 @@ const UNREAD: readonly (readonly [command: string, says: string])[] = [
   ['"$(echo echo)" a', "Bash(mkfs:*): the name of a program in it is not written out"],
 ];
 
-/** What can be read to match a rule, whatever else stands there. */
+/** Commands that can be read to match a deny rule, despite parts that cannot be read. */
 const DENIED = [
   "mkfs /dev/x",
   "cd sub && mkfs /dev/x",
@@ -54,8 +54,8 @@ const DENIED = [
 
 const run = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
 
-describe("a changed command", () => {
-  it("of a person is not refused for what cannot be read, and is where a rule can be read to match", async () => {
+describe("changed commands", () => {
+  it("a person's changed command is refused if it matches a deny rule, not for parts that cannot be read", async () => {
     const prompt = scriptTag([...UNREAD.map(() => run("mkdir -p made")), { text: "end" }]);
     const id = await ann.start(prompt, cwd);
     const answer = async (requestId: string, command: string) =>
@@ -75,7 +75,7 @@ describe("a changed command", () => {
     await ann.end(id);
   });
 
-  it("of a model is refused for it, with the reason", async () => {
+  it("a model's changed command is refused for parts that cannot be read, with the reason", async () => {
     const model = await http.connect("modern", users.tokens.ann);
     const prompt = scriptTag([run("mkdir -p made"), { text: "end" }]);
     const { sessionId } = await model.call("claude_code", { prompt, cwd });
@@ -90,8 +90,8 @@ describe("a changed command", () => {
     await model.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("is said beforehand to be unchecked, for the reason that is true", async () => {
-    // So that Claude Code asks about each.
+  it("a request says in advance why its command cannot be checked against a rule", async () => {
+    // `mkdir` makes Claude Code ask about each command.
     const asked = [...UNREAD.map(([command]) => `${command}; mkdir -p made`), "mkdir -p made"];
     const id = await ann.start(scriptTag([...asked.map(run), { text: "end" }]), cwd);
     let last: string | undefined;

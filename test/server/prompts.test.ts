@@ -8,7 +8,7 @@ import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Prompts lead to what the caller may do, and complete arguments from the caller's own sessions and folders. */
+/** Prompts lead to permitted actions, and complete arguments from the caller's own sessions and folders. */
 
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
@@ -45,7 +45,7 @@ async function start(connection: Connection, cwd: string, title: string): Promis
   return (await connection.call("claude_code", { prompt, ...options })).sessionId;
 }
 
-describe.each(CLIENT_KINDS)("with the %s client", (kind) => {
+describe.each(CLIENT_KINDS)("prompts, with the %s client", (kind) => {
   it("prompts and completions show only the caller's own sessions and folders", async () => {
     const [ada, bob] = [await server.connect(kind, tokens.ada), await server.connect(kind, tokens.bob)];
     const project = join(root, "of-ada/project");
@@ -59,7 +59,7 @@ describe.each(CLIENT_KINDS)("with the %s client", (kind) => {
     const reviewed = JSON.stringify(await ada.client.getPrompt({ name: "review", arguments: { sessionId: own } }));
     expect(reviewed).toContain("is idle; model calls so far: 1");
 
-    // By prefix, by words, and as the id of a resource: another user's session is never among them.
+    // Completes by prefix, by words, and as the id of a resource, but never with another user's session.
     for (const [ref, name] of [
       [RESUME, "sessionId"],
       [SESSION, "id"],

@@ -28,7 +28,7 @@ describe("a query whose caller has claude_code_check", () => {
     server = await world.server({ args: ["--toolsets", "agent,query", "--query", '{"maxBytes":20000}'] });
   });
 
-  it("returns when a use needs approval, and nothing is lost", async () => {
+  it("a query returns when a tool use needs approval, and nothing is lost", async () => {
     const cwd = world.folder();
     const args = { prompt: writing(join(cwd, "a.txt")), cwd, permissionMode: "default" };
     const { data } = await stream(server, QUERY, args);
@@ -51,7 +51,7 @@ describe("a query whose caller has claude_code_check", () => {
     expect(existsSync(join(cwd, "a.txt"))).toBe(true);
   });
 
-  it("has an answer of at most 20,000 bytes where the operator says so: messages are cut, and say so, the oldest are left out", async () => {
+  it("an answer of a query keeps the operator's limit of 20,000 bytes by cutting messages and omitting the oldest", async () => {
     const long = Array.from({ length: 8 }, (_, index) => ({
       text: `${String(index)} ${"x".repeat(index === 7 ? 9_000 : 2_000)}`,
       tools: [{ name: "Read", input: { file_path: `/nowhere/${String(index)}` } }],
@@ -76,7 +76,7 @@ describe("a query that is ended early", () => {
     server = await world.server({ args: ["--toolsets", "agent,query"] });
   });
 
-  async function begun(prompt: string, kind?: { wantsLogs: boolean }) {
+  async function startQuery(prompt: string, kind?: { wantsLogs: boolean }) {
     const controller = new AbortController();
     const started = new Promise<string>((resolve) => {
       const onLog = ({ data }: { data: unknown }) => {
@@ -89,9 +89,9 @@ describe("a query that is ended early", () => {
     return { controller, sessionId: await started };
   }
 
-  it("is interrupted when its client goes away", async () => {
+  it("a query is interrupted when its client goes away", async () => {
     server = await world.server({ args: ["--toolsets", "agent,query"] });
-    const { sessionId } = await begun(scriptTag([{ tools: [forever] }, { text: "never" }]));
+    const { sessionId } = await startQuery(scriptTag([{ tools: [forever] }, { text: "never" }]));
     await server.close();
     server = await world.server();
     const ended = await server.end(sessionId);
@@ -105,12 +105,12 @@ describe("a query whose caller can answer nothing", () => {
   let auditLog: string;
   beforeAll(async () => {
     auditLog = join(world.folder(), "audit.jsonl");
-    // Its log has no lines of the tests above.
+    // Separate home, so that the log has no lines of the tests above.
     const env = { HOME: world.folder() };
     server = await world.server({ args: ["--toolsets", "query,chat", "--audit-log", auditLog], env });
   });
 
-  it("is reported as a failure in a notification, the result, the audit log and on stderr: the API refuses", async () => {
+  it("a query refused by the API is reported in a notification, the result, the audit log and on stderr", async () => {
     const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
     const { data, logs } = await stream(server, QUERY, { prompt: scriptTag([{ error }]), cwd: world.folder() });
     const failure = { category: "access", retryable: false, error: expect.stringMatching(/^access .*opens nothing/) };
@@ -139,13 +139,13 @@ describe("a query whose caller can answer nothing", () => {
     expect(lines(readFileSync(auditLog, "utf8")).filter(({ tool }) => tool === QUERY)).toMatchObject(told);
     const written = () => lines(server.stderr()).filter(({ msg }) => String(msg).startsWith("query "));
     const words = ["query begun", "query ended"];
-    // The log comes by another pipe than the answer.
+    // The log arrives through another pipe than the answer.
     await expect
       .poll(written)
       .toMatchObject(told.map((each) => ({ ...each, level: "info", msg: words[each.outcome === "begun" ? 0 : 1] })));
   });
 
-  it("and a chat turn keep the work so far, say whether to retry, and are no INTERNAL", async () => {
+  it("a failed chat turn keeps the work so far, says whether to retry, and is not INTERNAL", async () => {
     const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
     const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
     const prompt = scriptTag([{ text: "I begin.", tools: [read] }, { error }]);
@@ -169,7 +169,7 @@ describe("a query whose caller can answer nothing", () => {
     });
   });
 
-  it("has a use that needs approval denied at once, with a reason that Claude Code can act upon", async () => {
+  it("a query denies a tool use that needs approval at once, with a reason that Claude Code can act upon", async () => {
     const cwd = world.folder();
     const args = { prompt: writing(join(cwd, "a.txt")), cwd, permissionMode: "default" };
     const { data } = await stream(server, QUERY, args);
@@ -178,7 +178,7 @@ describe("a query whose caller can answer nothing", () => {
     expect(existsSync(join(cwd, "a.txt"))).toBe(false);
   });
 
-  it("reports its messages as progress where a client takes no log notifications", async () => {
+  it("a query reports its messages as progress if the client takes no log notifications", async () => {
     const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
     const script = [
       { text: "I look around.", tools: [read] },
@@ -192,7 +192,7 @@ describe("a query whose caller can answer nothing", () => {
     expect(progress.map((each) => each.progress)).toEqual(progress.map((_, index) => index + 1));
   });
 
-  it("delivers a burst of 2,000 messages in order and whole", { timeout: 180_000 }, async () => {
+  it("a query delivers a burst of 2,000 messages in order and complete", { timeout: 180_000 }, async () => {
     const reads = Array.from({ length: 250 }, (_, index) => ({
       name: "Read",
       input: { file_path: `/nowhere/${String(index)}` },

@@ -28,13 +28,13 @@ async function reply(sessionId: string, prompt: string, over: Record<string, unk
   return server.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000, ...over });
 }
 
-/** All texts of the user in the request with this one. */
+/** Returns all texts of the user up to the last prompt with `text`. */
 function saidUpTo(text: string): string {
   return world.model.requests.findLast(({ lastUserText }) => lastUserText.includes(text))?.told ?? "";
 }
 
-/** A session whose turn is blocked in the middle of its text until `release`. */
-async function standing(then = "Done.") {
+/** Starts a session whose turn is blocked before its text until `release` is called. */
+async function startBlocked(then = "Done.") {
   const gate = `gate-${world.folder()}`;
   const prompt = `Begin. ${scriptTag([{ gateBefore: gate, text: then }])}`;
   const { sessionId } = await server.call("claude_code", { prompt, cwd: world.folder() });
@@ -44,24 +44,24 @@ async function standing(then = "Done.") {
 
 const ends = ({ events }: Answer) => events.filter(({ type }) => type === "result" || type === "error");
 
-async function all(sessionId: string) {
+async function pollAll(sessionId: string) {
   return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0, responseMode: "delta_compact" });
 }
 
 describe("`forkSession` of `claude_code_reply`", () => {
-  it("goes on with `prompt` and `sessionId` in a copy with an id and totals of its own; the original is as it was", async () => {
+  it("a fork goes on with `prompt` and `sessionId` in a copy with its own id and totals; the original is unchanged", async () => {
     const { sessionId } = await done(say("one"));
     const fork = await reply(sessionId, say("two"), { forkSession: true });
     expect(fork.sessionId).not.toBe(sessionId);
     expect(fork.result).toMatchObject({ result: "two", sessionTotalTurns: 1 });
-    const totals = (await all(fork.sessionId)).result;
+    const totals = (await pollAll(fork.sessionId)).result;
     expect(totals?.sessionTotalCostUsd).toBeCloseTo(fork.result?.usage?.costUsd ?? 0, 8);
     expect(saidUpTo("two?")).toContain("one?");
 
     const original = await reply(sessionId, say("three"));
     expect(original.result).toMatchObject({ result: "three", sessionTotalTurns: 2 });
     expect(saidUpTo("three?")).not.toContain("two?");
-    // Each costs the same: the fork does not count the turns of its origin again.
+    // Equal costs: the fork does not count the turns of its original again.
     expect(fork.result?.usage?.costUsd).toBeCloseTo(original.result?.usage?.costUsd ?? 0, 8);
 
     const again = await reply(fork.sessionId, say("four"));
@@ -70,7 +70,7 @@ describe("`forkSession` of `claude_code_reply`", () => {
     expect(saidUpTo("four?")).not.toContain("three?");
   });
 
-  it("counts what its first turn costs, also if Claude Code is slow to tell the cost of the original", async () => {
+  it("a fork counts the cost of its first turn, also if Claude Code reports the original's cost late", async () => {
     const slow = await world.server({ env: { CLAUDE_CODE_MCP_CLAUDE_PATH: LATE_USAGE } });
     const wait = { waitMs: 40_000 };
     const one = await slow.call("claude_code", { prompt: say("one"), cwd: world.folder(), ...wait });
@@ -81,8 +81,8 @@ describe("`forkSession` of `claude_code_reply`", () => {
     await slow.close();
   });
 
-  it("is refused while a turn runs, and of a cancelled session", async () => {
-    const { sessionId, release } = await standing();
+  it("a fork is refused while a turn runs, and of a cancelled session", async () => {
+    const { sessionId, release } = await startBlocked();
     const busy = { sessionId, prompt: say("x"), forkSession: true };
     expect(await server.refusal("claude_code_reply", busy)).toMatchObject({ code: "SESSION_BUSY" });
     release();
@@ -93,7 +93,7 @@ describe("`forkSession` of `claude_code_reply`", () => {
 });
 
 describe("`resumeSessionAt` of `claude_code_reply`", () => {
-  it("forgets what came after a message, in the session itself or in a fork", async () => {
+  it("a reply at a message forgets what came after the message, in the session itself or in a fork", async () => {
     const { sessionId } = await done(say("one"));
     await reply(sessionId, say("two"));
     const at = await uuidOfText(sessionId, "one");
@@ -110,7 +110,7 @@ describe("`resumeSessionAt` of `claude_code_reply`", () => {
     expect(saidUpTo("five?")).not.toContain("two?");
   });
 
-  it("is refused without a uuid, and fails with Claude Code's own words when there is no such message", async () => {
+  it("a reply at a message is refused without a uuid, and fails with Claude Code's words for an unknown message", async () => {
     const { sessionId } = await done(say("one"));
     const odd = await server.refusal("claude_code_reply", { sessionId, prompt: say("x"), resumeSessionAt: "msg_01" });
     expect(odd).toMatchObject({
@@ -148,8 +148,8 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     expect(first.result).toMatchObject({ sessionTotalTurns: 2 });
   });
 
-  it("reject is the default: SESSION_BUSY", async () => {
-    const { sessionId, release } = await standing();
+  it("reject is the default: a reply to a busy session is SESSION_BUSY", async () => {
+    const { sessionId, release } = await startBlocked();
     const busy = await server.refusal("claude_code_reply", { sessionId, prompt: say("x") });
     expect(busy).toMatchObject({ code: "SESSION_BUSY" });
     expect(busy.text).toContain("whenBusy");
@@ -157,20 +157,20 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     await server.end(sessionId);
   });
 
-  it("queue: three prompts run one after the other, each a turn of its own", async () => {
-    const { sessionId, release } = await standing();
+  it("queue: three prompts run one after the other, each as a turn of its own", async () => {
+    const { sessionId, release } = await startBlocked();
     for (const [index, text] of ["one", "two", "three"].entries()) {
       const waiting = await server.call("claude_code_reply", { sessionId, prompt: say(text), whenBusy: "queue" });
       expect(waiting).toMatchObject({ status: "running", queuePosition: index + 1 });
     }
     release();
     await server.end(sessionId);
-    const results = ends(await all(sessionId)).map(({ data }) => data["result"]);
+    const results = ends(await pollAll(sessionId)).map(({ data }) => data["result"]);
     expect(results.slice(0, 3)).toEqual(["Done.", "one", "two"]);
-    expect((await all(sessionId)).result).toMatchObject({ result: "three", sessionTotalTurns: 4 });
+    expect((await pollAll(sessionId)).result).toMatchObject({ result: "three", sessionTotalTurns: 4 });
   });
 
-  it("queue: a waiting prompt survives the death of the server, held, and runs when it is released", async () => {
+  it("queue: a waiting prompt survives the death of the server, is held, and runs when released", async () => {
     const doomed = await world.server({ env: WITHOUT_DAEMON });
     const gate = `gate-${world.folder()}`;
     const prompt = `Begin. ${scriptTag([{ gateBefore: gate, text: "never" }])}`;
@@ -185,11 +185,11 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     expect(first).toMatchObject({ status: "idle", result: { result: "first" } });
     await server.call("claude_code_session", { action: "release_queue", sessionId });
     await server.end(sessionId);
-    expect((await all(sessionId)).result).toMatchObject({ result: "kept" });
+    expect((await pollAll(sessionId)).result).toMatchObject({ result: "kept" });
   });
 
   it("queue: a prompt that is held after an interrupt can be dropped", async () => {
-    const { sessionId } = await standing();
+    const { sessionId } = await startBlocked();
     await server.call("claude_code_reply", { sessionId, prompt: say("unwanted"), whenBusy: "queue" });
     await server.call("claude_code_session", { action: "interrupt", sessionId });
     await server.end(sessionId);
@@ -197,11 +197,11 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     expect(held.sessions).toMatchObject([{ queued: 1, held: 1 }]);
     await server.call("claude_code_session", { action: "drop_queue", sessionId });
     await reply(sessionId, say("wanted"));
-    expect((await all(sessionId)).result).toMatchObject({ result: "wanted" });
+    expect((await pollAll(sessionId)).result).toMatchObject({ result: "wanted" });
     expect(JSON.stringify(world.model.requests)).not.toContain("unwanted?");
   });
 
-  it("steer: during a tool it joins the turn, which has one result", async () => {
+  it("steer: a prompt during a tool joins the turn, which has one result", async () => {
     const cwd = world.folder();
     const command = `while [ ! -e ${cwd}/go ]; do sleep 0.05; done`;
     const script = [{ tools: [{ name: "Bash", input: { command } }] }, { text: "never, the newer script is played" }];
@@ -215,16 +215,16 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     writeFileSync(join(cwd, "go"), "");
     const end = await server.end(sessionId);
     expect(end.result).toMatchObject({ result: "Steered", isError: false });
-    expect(ends(await all(sessionId))).toHaveLength(1);
+    expect(ends(await pollAll(sessionId))).toHaveLength(1);
   });
 
-  it("steer: during text it follows in the same turn", async () => {
-    const { sessionId, release } = await standing("First.");
+  it("steer: a prompt during text follows in the same turn", async () => {
+    const { sessionId, release } = await startBlocked("First.");
     await server.call("claude_code_reply", { sessionId, prompt: say("Second"), whenBusy: "steer" });
     release();
     const end = await server.end(sessionId);
     expect(end.result).toMatchObject({ result: "Second", sessionTotalTurns: 2 });
-    expect(ends(await all(sessionId))).toHaveLength(1);
+    expect(ends(await pollAll(sessionId))).toHaveLength(1);
   });
 });
 
@@ -233,7 +233,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe("bounds of one turn of `claude_code` and `claude_code_reply`", () => {
-  it("`timeout` of a reply, and of a start for every turn, ends the turn with a reason of its own, within `waitMs`", async () => {
+  it("`timeout` of a reply, or of a start for every turn, ends the turn as `timeout` within `waitMs`", async () => {
     const { sessionId } = await done(say("one"));
     const never = `Never. ${scriptTag([{ gateBefore: `never-${world.folder()}`, text: "x" }])}`;
     const late = await reply(sessionId, never, { timeout: 1_000 });
@@ -247,7 +247,7 @@ describe("bounds of one turn of `claude_code` and `claude_code_reply`", () => {
     expect((await server.call("claude_code", start)).result).toMatchObject({ errorSubtype: "timeout" });
   });
 
-  it("`permissionRequestTimeoutMs` of a reply holds for it alone", async () => {
+  it("`permissionRequestTimeoutMs` of a reply holds for that reply alone", async () => {
     const { sessionId } = await done(say("one"), { permissionRequestTimeoutMs: 600_000 });
     const file = join(world.folder(), "x.txt");
     const write = scriptTag([{ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] }, { text: "ok" }]);

@@ -21,7 +21,7 @@ const respond = async (sessionId: string, requestId: string | undefined, args: R
 const resultsOf = ({ events }: Answer) => events.filter(({ type }) => type === "permission_result");
 
 /** Polls until `count` requests are open. */
-async function asked(sessionId: string, count: number): Promise<Answer> {
+async function pollRequests(sessionId: string, count: number): Promise<Answer> {
   let answer = await server.news(sessionId);
   for (let cursor = answer.nextCursor; answer.actions.length < count; cursor = answer.nextCursor) {
     answer = await check({ action: "poll", sessionId, cursor, until: "event" });
@@ -31,20 +31,20 @@ async function asked(sessionId: string, count: number): Promise<Answer> {
 }
 
 describe("requests that are open at the same time, and `claude_code_check`", () => {
-  it("are answered each by itself (`requestId`, `decision`, `denyMessage`), in any order; a second answer is told who was first", async () => {
+  it("open requests are answered separately (`requestId`, `decision`, `denyMessage`); a second answer learns the first", async () => {
     const [cwd, elsewhere] = [world.folder(), world.folder()];
     const files = ["one", "two", "three"].map((name) => join(elsewhere, name));
     for (const file of files) writeFileSync(file, `the text of ${file}`);
     const tools = files.map((file) => ({ name: "Read", input: { file_path: file } }));
     const { sessionId } = await server.call("claude_code", { prompt: scriptTag([{ tools }, { text: "Read." }]), cwd });
-    const open = await asked(sessionId, 3);
+    const open = await pollRequests(sessionId, 3);
     const byFile = (file: string | undefined) =>
       open.actions.find(({ input }) => input["file_path"] === file)?.requestId;
     expect(new Set(open.actions.map(({ requestId }) => requestId)).size).toBe(3);
 
     const [one, two, three] = files.map(byFile);
     const first = await respond(sessionId, three, { decision: "allow" });
-    // Other open requests are shown at once.
+    // The answer shows other open requests at once.
     expect(new Set(first.actions.map(({ requestId }) => requestId))).toEqual(new Set([one, two]));
     const again = { action: "respond_permission", sessionId, requestId: three, decision: "deny" };
     const late = await server.refusal("claude_code_check", again);
@@ -66,13 +66,13 @@ describe("requests that are open at the same time, and `claude_code_check`", () 
     ]);
   });
 
-  it("are all ended by a denial that interrupts: `interrupt`", async () => {
+  it("a denial with `interrupt` ends all open requests", async () => {
     const [cwd, elsewhere] = [world.folder(), world.folder()];
     const files = ["one", "two"].map((name) => join(elsewhere, name));
     for (const file of files) writeFileSync(file, "text");
     const tools = files.map((file) => ({ name: "Read", input: { file_path: file } }));
     const { sessionId } = await server.call("claude_code", { prompt: scriptTag([{ tools }, { text: "no" }]), cwd });
-    const open = await asked(sessionId, 2);
+    const open = await pollRequests(sessionId, 2);
     const requestId = open.actions[0]?.requestId;
     await respond(sessionId, requestId, { decision: "deny", denyMessage: "Stop.", interrupt: true });
     const done = await server.end(sessionId);
@@ -87,8 +87,8 @@ describe("requests that are open at the same time, and `claude_code_check`", () 
   });
 });
 
-describe("the time of a request", () => {
-  it("counts down, and its end is reported with what ended it", async () => {
+describe("the time limit of a request", () => {
+  it("a request counts down its time, and its end is reported as a denial by timeout", async () => {
     const cwd = world.folder();
     const script = [{ tools: [{ name: "Bash", input: { command: "touch x" } }] }, { text: "I go on without." }];
     const start = { prompt: scriptTag(script), cwd, permissionRequestTimeoutMs: 6_000 };
@@ -113,7 +113,7 @@ describe("the time of a request", () => {
 });
 
 describe("an input that was shown cut", () => {
-  it("may be replaced (`permissionOptions` of `claude_code_check`) once it was read page by page", async () => {
+  it("a cut input can be replaced (`permissionOptions` of `claude_code_check`) once all its pages were read", async () => {
     const cwd = world.folder();
     const file = join(cwd, "long.txt");
     const input = { file_path: file, content: "line of the file, é 😀 \u0001\n".repeat(400) };
@@ -173,7 +173,7 @@ const QUESTIONS = [
   },
 ];
 
-describe("a question", () => {
+describe("questions to the user", () => {
   const ask = async () => {
     const script = [{ tools: [{ name: "AskUserQuestion", input: { questions: QUESTIONS } }] }, { text: "Understood." }];
     const started = await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder() });
@@ -202,7 +202,7 @@ describe("a question", () => {
       expect(content).toContain(said);
   });
 
-  it("is refused by respond_permission", async () => {
+  it("a question is declined with respond_permission, and the message is reported", async () => {
     const { actions, sessionId } = await ask();
     const done = await respond(sessionId, actions[0]?.requestId, {
       decision: "deny",
@@ -217,11 +217,11 @@ async function page(sessionId: string, eventId: number | undefined): Promise<{ c
   return { content: String(answer["content"]) };
 }
 
-describe("a plan", () => {
-  /** The file into which Claude Code has told the model to write its plan. */
+describe("plans", () => {
+  /** Path to which Claude Code has told the model to write its plan. */
   const planFile = (sessionId: string) => /"planFilePath":"([^"]+)"/.exec(world.transcript(sessionId))?.[1] ?? "";
 
-  it("is shown, sent back with feedback, and approved", async () => {
+  it("a plan is shown, sent back with feedback, and approved", async () => {
     const cwd = world.folder();
     const start = { prompt: scriptTag([{ text: "I think." }]), cwd, permissionMode: "plan" };
     const { sessionId } = await server.call("claude_code", start);

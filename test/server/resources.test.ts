@@ -21,7 +21,7 @@ async function read({ client }: Connection, uri: string): Promise<string> {
 }
 
 describe.each(CLIENT_KINDS)("resources, with the %s client", (kind) => {
-  it("explain the server and describe sessions", async () => {
+  it("resources explain the server and describe sessions", async () => {
     const server = await http.connect(kind);
     const { resources } = await server.client.listResources();
     expect(resources.map(({ uri }) => uri)).toEqual(LIBRARY.pages.map(({ uri }) => uri));

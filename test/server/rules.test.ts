@@ -10,7 +10,7 @@ import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 let server: Server;
-/** Servers without rules, and with other rules, on another store. */
+/** Servers on another store: `plain` without rules, `strict` with other rules. */
 let plain: Server;
 let strict: Server;
 let store: string[];
@@ -23,7 +23,7 @@ beforeAll(async () => {
   auditLog = join(world.folder(), "audit.jsonl");
   const [allow, ask, deny] = ["Bash(touch:*)", "Bash(touch asked)", "Bash(touch denied:*),Edit(secret/**)"];
   const rules = ["--allow-rules", allow, "--ask-rules", ask, "--deny-rules", deny];
-  // So that Claude Code lets root choose bypassPermissions.
+  // With `IS_SANDBOX`, Claude Code lets root choose bypassPermissions.
   const env = { IS_SANDBOX: "1" };
   server = await world.server({ args: [...rules, "--audit-log", auditLog, "--allow-bypass"], env });
 });
@@ -41,13 +41,13 @@ async function respond(on: Server, { actions, sessionId }: Answer, args: object)
 
 const Sessions = z.array(z.looseObject({ remembered: z.array(z.looseObject({ rule: z.string() })).default([]) }));
 
-/** Remembered answers of a session, by rule. */
+/** Returns the rules of remembered answers of a session. */
 async function remembered(on: Server, sessionId: string): Promise<string[]> {
   const { sessions } = await on.call("claude_code_session", { action: "get", sessionId });
   return Sessions.parse(sessions).flatMap((session) => session.remembered.map(({ rule }) => rule));
 }
 
-it("in `dontAsk` nothing is asked: a file that runs commands and a rule that asks are denied as any other file", async () => {
+it("in `dontAsk` nothing is asked: files that run commands and commands under an ask rule are denied", async () => {
   const cwd = world.folder();
   const steps = [
     write(join(cwd, "package.json")),
@@ -65,7 +65,7 @@ it("in `dontAsk` nothing is asked: a file that runs commands and a rule that ask
 });
 
 describe("the operator's rules", () => {
-  it("allow: it runs, and the log says by which rule; but not what is more than one command", async () => {
+  it("an allow rule runs a command and is named in the log, but does not allow a line of several commands", async () => {
     const cwd = world.folder();
     const done = await play(server, [bash("touch allowed"), { text: "end" }], { cwd });
     expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
@@ -82,7 +82,7 @@ describe("the operator's rules", () => {
       { ...about, action: "answered", decision: "allow", by: "rule", rule: "Bash(touch:*)" },
     ]);
 
-    // They do not allow a line of several commands.
+    // The rules do not allow a line of several commands.
     const both = scriptTag([bash("touch a && node -e 1"), { text: "end" }]);
     await server.call("claude_code_reply", { sessionId: done.sessionId, prompt: both, waitMs: 40_000 });
     const open = await told(server, done.sessionId);
@@ -90,7 +90,7 @@ describe("the operator's rules", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId: done.sessionId });
   });
 
-  it("ask, whatever another rule and the caller's options allow; they also ask, and say why, about a command that cannot be parsed", async () => {
+  it("an ask rule asks whatever else allows the command, and also if the command cannot be parsed", async () => {
     const cwd = world.folder();
     const options = { cwd, allowedTools: ["Bash", "Bash(touch:*)"], permissionMode: "acceptEdits" };
     const open = await play(server, [bash("touch asked"), bash("bash build.sh"), { text: "end" }], options);
@@ -107,7 +107,7 @@ describe("the operator's rules", () => {
     expect(existsSync(join(cwd, "asked"))).toBe(false);
   });
 
-  it("deny: no approver allows with another input what they deny", async () => {
+  it("a deny rule holds for a changed input: no approver can allow it", async () => {
     const cwd = world.folder();
     const { actions, sessionId } = await play(server, [write(join(cwd, "a")), { text: "end" }], { cwd });
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
@@ -123,7 +123,7 @@ describe("the operator's rules", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("deny: it beats `allowedTools`, in permission mode bypassPermissions, acceptEdits and default too", async () => {
+  it("a deny rule beats `allowedTools`, in permission mode bypassPermissions, acceptEdits and default", async () => {
     const cwd = world.folder();
     const files = [join(cwd, "secret", "a"), join(cwd, "denied"), join(cwd, "more")];
     const denied = [bash("touch denied"), bash("t''ouch denied"), bash("nice -n 5 /usr/bin/touch denied")];
@@ -146,7 +146,7 @@ describe("the operator's rules", () => {
   });
 });
 
-describe("a tool use that Claude Code runs unasked in permission mode default", () => {
+describe("tool uses that Claude Code runs unasked in permission mode default", () => {
   const task = { description: "say", subagent_type: "general-purpose", prompt: scriptTag([{ text: "said" }]) };
   const calls = (cwd: string) => [
     { name: "Read", input: { file_path: join(cwd, "note.txt") } },
@@ -173,20 +173,20 @@ describe("a tool use that Claude Code runs unasked in permission mode default", 
     return names;
   }
 
-  it("is reading in the folder, by commands as well, a subagent and a skill", async () => {
+  it("reads in the folder, also by commands, a subagent and a skill run without approval", async () => {
     expect(await asked(server)).toEqual([]);
     const { told: heard } = world.model.requests.at(-1) ?? {};
     expect(heard).toContain("said");
     expect(heard).toContain("It comes.");
   });
 
-  it("needs approval where `--ask-rules` name it", async () => {
+  it("reads, a subagent and a skill need approval if `--ask-rules` name them", async () => {
     expect(await asked(strict)).toEqual(["Read", "Bash", "Bash", "Agent", "Skill"]);
   });
 });
 
 describe("an answer that is remembered: `decision` allow_for_session of `claude_code_check`", () => {
-  it("is listed with its rule, answers from then on, and is revoked by `rule` of `claude_code_session`", async () => {
+  it("a remembered answer is listed with its rule, answers from then on, and is revoked by `rule` of `claude_code_session`", async () => {
     const cwd = world.folder();
     const script = [bash("touch one"), bash("touch one"), { text: "end" }];
     const open = await play(plain, script, { cwd });
@@ -195,7 +195,7 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
     const { sessionId } = done;
     expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
     const [rule = ""] = await remembered(plain, sessionId);
-    // Not Claude Code's own suggestion, which is `touch *`.
+    // Narrower than Claude Code's own suggestion, `touch *`.
     expect(rule).toBe("Bash(touch one)");
     expect(results(done)).toMatchObject([
       { decision: "allow_for_session", by: "caller", remembered: [rule] },
@@ -221,7 +221,7 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
     await plain.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("outlives its process and its server, and a new deny rule beats it", async () => {
+  it("a remembered answer outlives its process and its server, and a new deny rule beats it", async () => {
     const cwd = world.folder();
     const open = await play(plain, [bash("touch kept"), { text: "end" }], { cwd });
     const { sessionId } = await respond(plain, open, { decision: "allow_for_session" });

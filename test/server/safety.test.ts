@@ -15,7 +15,7 @@ const world = useWorld();
 
 const main = resolve("dist/cli/main.js");
 
-/** The user's own configuration of Claude Code: MCP servers and trusted directories. */
+/** Writes the user's own configuration of Claude Code: MCP servers and trusted directories. */
 function configure(state: { mcpServers?: object; projects?: object }): void {
   writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify(state));
 }
@@ -23,9 +23,9 @@ function configure(state: { mcpServers?: object; projects?: object }): void {
 const ALLOW_RULES = { permissions: { allow: ["Bash(touch made)", "Edit(out/**)"] } };
 const untrusted = ({ events }: Answer) => events.filter(({ data }) => data["notice"] === "untrusted_directory");
 
-/** A server with default flags, and with settings and secrets of its own. */
+/** Server with default flags, and with settings and secrets in its environment. */
 let closed: Server;
-/** Allows nested sessions and every mode, and trusts directories. */
+/** Server that allows nested sessions and every mode, and trusts directories. */
 let open: Server;
 let trusted: string;
 let named: ReturnType<typeof hostile>;
@@ -36,12 +36,12 @@ beforeAll(async () => {
   const own = { CLAUDE_CODE_MCP_RESUME_SECRET: "s3cret-of-the-server", CLAUDE_CODE_ALLOWED_TOOLS: "Bash" };
   closed = await world.server({ env: { ...quick, ...own, CLAUDECODE: "1", ENABLE_TOOL_SEARCH: "false" } });
   const args = ["--max-depth", "2", "--allow-bypass", "--trust-dir", named.cwd, "--trust-dir", trusted];
-  // Claude Code itself refuses bypassPermissions to root, unless it is told that it is confined.
+  // With `IS_SANDBOX`, Claude Code lets root choose bypassPermissions.
   open = await world.server({ args, env: { ...quick, CLAUDE_CODE_MCP_DEPTH: "1", IS_SANDBOX: "1" } });
 });
 
-describe("a directory that brings settings, hooks and servers along", () => {
-  /** All requests, each of which is denied, and the result. */
+describe("directories with settings, hooks and MCP servers", () => {
+  /** Denies each request. Returns the requests and the result. */
   async function asked(on: Server, cwd: string): Promise<{ requests: unknown[]; end: Answer }> {
     const commands = ["touch made", "touch other"].map((command) => ({ name: "Bash", input: { command } }));
     const write = { name: "Write", input: { file_path: join(cwd, "out", "a"), content: "x" } };
@@ -58,15 +58,15 @@ describe("a directory that brings settings, hooks and servers along", () => {
     return { requests, end };
   }
 
-  // First, because every Claude Code that ends rewrites the record as it knew it.
-  it("is trusted when Claude Code's own record trusts it", async () => {
+  // Runs first, because every Claude Code at its end rewrites the record from memory.
+  it("a directory is trusted if Claude Code's own record trusts it", async () => {
     const { cwd, ran } = hostile(world);
     configure({ projects: { [cwd]: { hasTrustDialogAccepted: true } } });
     await play(closed, [{ text: "hi" }], { cwd });
     expect(ran()).toContain("project-hook");
   });
 
-  it("and that is not trusted runs no hook and no server of .mcp.json, allows nothing, and is reported as untrusted", async () => {
+  it("an untrusted directory runs no hook and no server of .mcp.json, allows nothing, and is reported as untrusted", async () => {
     const { cwd, ran } = hostile(world, ALLOW_RULES);
     const { end, requests } = await asked(closed, cwd);
     expect(end.result?.result).toBe("hi");
@@ -76,7 +76,7 @@ describe("a directory that brings settings, hooks and servers along", () => {
     expect(JSON.stringify(untrusted(end))).toContain("--trust-dir");
   });
 
-  it("runs them, and its allow rules count, when the operator names it", async () => {
+  it("a directory named by --trust-dir runs its hooks and servers, and its allow rules count", async () => {
     const { cwd, ran } = named;
     const { end, requests } = await asked(open, cwd);
     expect(end.result?.result).toBe("hi");
@@ -87,9 +87,9 @@ describe("a directory that brings settings, hooks and servers along", () => {
   });
 });
 
-describe("a server whose gate is closed", () => {
-  it("takes no prompt for a session that another server started with bypassPermissions", async () => {
-    // In a folder below one that the operator trusts.
+describe("a closed gate to bypassPermissions", () => {
+  it("a server without --allow-bypass takes no prompt for another server's bypassPermissions session", async () => {
+    // Below a folder that the operator trusts.
     const { cwd, ran } = hostile({ folder: () => mkdtempSync(join(trusted, "below-")) });
     const args = { cwd, permissionMode: "bypassPermissions", waitMs: 40_000 };
     const { result, sessionId } = await open.call("claude_code", { ...args, prompt: scriptTag([{ text: "hi" }]) });
@@ -104,7 +104,7 @@ describe("a server whose gate is closed", () => {
 });
 
 describe("the environment of the agent's shell", () => {
-  it("lacks the server's own settings and secrets; a plain folder gets no notice of missing trust", async () => {
+  it("the agent's shell lacks the server's settings and secrets; a plain folder causes no notice of missing trust", async () => {
     const cwd = world.folder();
     const env = { tools: [{ name: "Bash", input: { command: "env > environment.txt; cat environment.txt" } }] };
     const options = { cwd, allowedTools: ["Bash"], advanced: { env: { GIVEN_BY_CALLER: "yes" } } };
@@ -119,10 +119,10 @@ describe("the environment of the agent's shell", () => {
   });
 });
 
-describe("no recursion by accident", () => {
+describe("protection against recursion", () => {
   let outer: Connection;
 
-  it("our own server is not started inside a session, by its name, or over HTTP by any; and its flags are in no process", async () => {
+  it("a session starts our own server neither by name nor by URL, and no process shows the server's flags", async () => {
     const principals = JSON.stringify({ ada: { tokenSha256: "a".repeat(64), allowDirs: "any" } });
     const server = await world.http({ args: ["--principals", principals], env: { ENABLE_TOOL_SEARCH: "false" } });
     outer = await server.connect();
@@ -142,16 +142,16 @@ describe("no recursion by accident", () => {
     await outer.end(sessionId);
   });
 
-  it("under another name our own server starts, and refuses to start a session one deeper", async () => {
+  it("our own server starts under another name, but refuses to start a nested session", async () => {
     const renamed = { command: process.execPath, args: [main, "serve", "--log-level", "silent"] };
     const cwd = world.folder();
     const before = world.daemons();
-    // `outer` is without the short MCP_TIMEOUT of the others: a server that starts later than that is missing without an error
-    // (https://github.com/anthropics/claude-code/issues/76239).
+    // `outer` lacks the short `MCP_TIMEOUT` of the other servers: a server that starts later than the timeout is missing
+    // without an error (https://github.com/anthropics/claude-code/issues/76239).
     const inner = { name: "mcp__renamed__claude_code", input: { prompt: "nested", cwd } };
     let done: Answer;
     do {
-      // A Claude Code of the tests before can overwrite the file with what it has read of it.
+      // A Claude Code of an earlier test can overwrite the file with its own copy.
       configure({ mcpServers: { renamed } });
       done = await play(outer, [{ tools: [inner] }, { text: "refused" }], { cwd, allowedTools: [inner.name] });
     } while (JSON.stringify(done.events).includes("No such tool available"));
@@ -161,8 +161,8 @@ describe("no recursion by accident", () => {
     expect(world.daemons()).toEqual(before);
   });
 
-  // `open` may nest deeper, and has run the sessions above.
-  it("a server that finds itself inside a session refuses to start another", async () => {
+  // Starts another server, because `open` may nest deeper and has run sessions.
+  it("a server inside a session refuses to start another session", async () => {
     const refusing = await world.server({ env: { CLAUDE_CODE_MCP_DEPTH: "1" } });
     const refused = await refusing.refusal("claude_code", { prompt: "x", cwd: world.folder() });
     expect(refused.code).toBe("PERMISSION_DENIED");

@@ -6,14 +6,14 @@ import type { Connection } from "../kit/clients/connection.ts";
 import { calling } from "../kit/people/fake-user.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Prompts to one session from two clients, of one server or of two, of which one allows less. */
+/** Prompts to a session from two clients of a server or of two servers. `strict` allows less than `loose`. */
 
 const world = useWorld({ agent: "stand-in", daemon: "never" });
 
 const STRICT = ["--deny-rules", "Bash(touch *)"];
 const REST = { waitMs: 40_000 };
 
-/** Claude Code notes its process, and tries to make a file. */
+/** Prompt in which Claude Code records its process and tries to create `name`. */
 const deed = (name: string) =>
   calling([`echo $PPID >> processes`, `touch ${name}`].map((command) => ({ name: "Bash", input: { command } })));
 
@@ -33,7 +33,7 @@ it.each([
   ["of two servers", ofTwoServers],
   ["of one daemon", ofOneDaemon],
 ] as const)(
-  "a stricter prompt restarts the process once, and the same two clients %s in turn do not again",
+  "a stricter prompt restarts the process once; two clients %s that take turns restart it no more",
   async (_, of) => {
     const cwd = world.folder();
     const { made, processes } = at(cwd);
@@ -45,18 +45,18 @@ it.each([
       await client.call("claude_code_reply", { sessionId, prompt: deed(`later-${String(index)}`), ...REST });
     }
     expect(made("first")).toBe(true);
-    // The process keeps what it was started under, also for the client that allows more.
+    // The process keeps the policy of its start, also for the client that allows more.
     expect([0, 1, 2].map((index) => made(`later-${String(index)}`))).toEqual([false, false, false]);
     const [before, ...after] = processes();
     expect(new Set(after)).toEqual(new Set([after[0]]));
     expect(after[0]).not.toBe(before);
-    // Of its own client's policy the session has kept nothing.
+    // Nothing of the policy of `strict` reaches a new session of `loose`.
     const { sessionId: own } = await loose.call("claude_code", { ...begin, prompt: deed("own") });
     expect([own === sessionId, made("own")]).toEqual([false, true]);
   },
 );
 
-it("a stricter prompt over HTTP does not join a running turn; it waits, and another process takes it under both policies", async () => {
+it("a stricter prompt over HTTP cannot steer a running turn; queued, it runs under both policies", async () => {
   const cwd = world.folder();
   const { made, processes } = at(cwd);
   const loose = await world.server();
@@ -80,7 +80,7 @@ it("a stricter prompt over HTTP does not join a running turn; it waits, and anot
   expect([made("after"), new Set(processes()).size]).toEqual([false, 1]);
 });
 
-it("a process starts in the environment of the client whose prompt starts it, or, if that pays otherwise, in the session's last one", async () => {
+it("a process starts in the environment of the prompting client, or in the last one if that client pays otherwise", async () => {
   const cwd = world.folder();
   const start = await ofOneDaemon();
   const clientWith = async (env: Record<string, string>) => start({ env, args: ["--idle-process-ms", "1000"] });

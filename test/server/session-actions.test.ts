@@ -11,9 +11,9 @@ import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 let server: Server;
-/** Another server on the same store, from which actions reach the owner. */
+/** Another server on the store: actions at `other` have to reach the owner. */
 let other: Server;
-/** With every permission that an operator can give. */
+/** Server with every permission that an operator can give. */
 let open: Server;
 beforeAll(async () => {
   const env = { IS_SANDBOX: "1", CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS: "1" };
@@ -38,7 +38,7 @@ function lastRequest(sessionId: string) {
 }
 
 describe("`action` of `claude_code_session`, through a server that does not own the session", () => {
-  it("set_model: `model` is what the next request to the model names", async () => {
+  it("set_model: the next request to the model names `model`", async () => {
     const { sessionId } = await start(say("one"));
     expect(lastRequest(sessionId)?.model).toContain("opus");
     const told = await act("set_model", { sessionId, model: "haiku" });
@@ -47,7 +47,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(lastRequest(sessionId)?.model).toContain("haiku");
   });
 
-  it("set_model: holds for the processes that come after", async () => {
+  it("set_model: the choice holds for later processes", async () => {
     const { sessionId } = await start(say("one"));
     await act("set_model", { sessionId, model: "haiku" });
     const processes = world.processes().filter(({ command }) => command.includes(sessionId));
@@ -69,7 +69,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(sessions).toMatchObject([{ permissionMode: "acceptEdits" }]);
   });
 
-  it("set_permission_mode: bypassPermissions passes the operator's gate, and needs a process of its own", async () => {
+  it("set_permission_mode: bypassPermissions needs the operator's gate and a process of its own", async () => {
     const { sessionId } = await start(say("one"));
     const closed = { action: "set_permission_mode", sessionId, permissionMode: "bypassPermissions" };
     expect(await other.refusal("claude_code_session", closed)).toMatchObject({ code: "PERMISSION_DENIED" });
@@ -84,7 +84,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(existsSync(join(cwd, "done"))).toBe(true);
   });
 
-  it("interrupt: the turn ends, the session of `sessionId` goes on", async () => {
+  it("interrupt: the turn of `sessionId` ends, and the session goes on", async () => {
     const never = scriptTag([{ gateBefore: `never-${world.folder()}`, text: "x" }]);
     const { sessionId } = await start(never, { waitMs: 0 });
     await world.model.waitForRequest((request) => request.sessionId === sessionId);
@@ -94,7 +94,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(next.result?.result).toBe("on");
   });
 
-  it("stop_task, task_output: stop and read a background shell by `taskId`", async () => {
+  it("stop_task and task_output stop and read a background shell by `taskId`", async () => {
     const input = { command: "echo begun; while :; do sleep 0.1; done", run_in_background: true };
     const script = [{ tools: [{ name: "Bash", input }] }, { text: "It runs." }, { text: "It has ended." }];
     const { sessionId } = await start(scriptTag(script), { allowedTools: ["Bash"] });
@@ -109,7 +109,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     await expect.poll(() => world.processes().some(({ command }) => command.includes("while :"))).toBe(false);
   });
 
-  it("usage: reports the use of the context, and the cost", async () => {
+  it("usage reports the use of the context, and the cost", async () => {
     const { sessionId } = await start(say("one"));
     const { usage } = (await act("usage", { sessionId })) as unknown as { usage: Record<string, number> };
     expect(usage).toMatchObject({ totalTurns: 1, context: { maxTokens: expect.any(Number) } });
@@ -117,7 +117,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(usage["costUsd"]).toBeGreaterThan(0);
   });
 
-  it("rewind: restores files as before the last prompt or `promptId`; `dryRun` only previews", async () => {
+  it("rewind restores files as before the last prompt or `promptId`; `dryRun` only previews", async () => {
     const cwd = world.folder();
     const file = join(cwd, "a.txt");
     writeFileSync(file, "before\n");
@@ -144,7 +144,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(refused.text).toContain("enableFileCheckpointing");
   });
 
-  it("diff: shows the session's edits, and the git state of its folder", async () => {
+  it("diff shows the session's edits, and the git state of its folder", async () => {
     const cwd = world.folder();
     const git = (...args: string[]) =>
       execFileSync("git", ["-C", cwd, ...args], { env: { ...process.env, ...AUTHOR } });
@@ -170,7 +170,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     });
   });
 
-  it("rename, close, delete: set a `title` that can be found, end the session, and leave nothing", async () => {
+  it("rename, close and delete set a searchable `title`, end the session, and leave nothing", async () => {
     const { sessionId } = await start(say("one"));
     await act("rename", { sessionId, title: "My only session" });
     const found = await act("list", { text: "my only", includeSensitive: true }, open);
@@ -184,7 +184,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(await server.refusal("claude_code_session", gone)).toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
-  it("delete: is refused while a turn runs", async () => {
+  it("delete is refused while a turn runs", async () => {
     const never = scriptTag([{ gateBefore: `never-${world.folder()}`, text: "x" }]);
     const { sessionId } = await start(never, { waitMs: 0 });
     const refused = await other.refusal("claude_code_session", { action: "delete", sessionId });

@@ -9,14 +9,14 @@ import { calling } from "../kit/people/fake-user.ts";
 import { WITHOUT_DAEMON } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Two servers with different settings on one store: a session keeps its policy, within the limits of the next server. */
+/** Two servers with different settings on a store: a session keeps its policy, within the limits of the next server. */
 
 const world = useWorld({ agent: "stand-in" });
 
 const deed = (cwd: string, name: string) => ({ name: "Bash", input: { command: `touch ${join(cwd, name)}` } });
 const reads = { name: "Bash", input: { command: "cat never" } };
 
-it("the rules, the chain of approvals, the gate and the folders that a session began under hold at a server that has none of them", async () => {
+it("a session keeps its rules, approval chain, gate and folders at a server that has none of them", async () => {
   const cwd = world.folder();
   const outside = world.folder();
   const strict = [
@@ -40,7 +40,7 @@ it("the rules, the chain of approvals, the gate and the folders that a session b
     const refused = await second.refusal("claude_code_session", { ...set, permissionMode });
     expect(refused.code).toBe("PERMISSION_DENIED");
   }
-  // `touch` is denied by the rule, and `cat` because no approver is left that may allow it.
+  // `touch` is denied by the rule, `cat` because no remaining approver may allow `cat`.
   writeFileSync(join(cwd, "secret.txt"), "open sesame");
   const look = { name: "Read", input: { file_path: join(cwd, "secret.txt") } };
   const prompt = calling([deed(cwd, "by-rule"), look, reads]);
@@ -50,26 +50,26 @@ it("the rules, the chain of approvals, the gate and the folders that a session b
   const answers = events.filter(({ type }) => type === "permission_result").map(({ data }) => data["decision"]);
   expect(answers).not.toContain("allow");
   expect(JSON.stringify(events)).toContain("reads, --caller-approves");
-  // Claude Code has its rules as well: a read in its folder makes no request.
+  // Claude Code has the rules as well: a read in its folder makes no request.
   expect(JSON.stringify(world.model.requests)).not.toContain("open sesame");
   const attachments = [{ path: join(outside, "image.png") }];
   const refused = await second.refusal("claude_code_reply", { sessionId, prompt: "look", attachments });
   expect(refused.text).toContain("outside the folders");
 
-  // A fork inherits the policy of its origin.
+  // A fork inherits the policy of its original.
   const copied = calling([deed(cwd, "by-the-copy")]);
   const fork = { sessionId, prompt: copied, forkSession: true, waitMs: 40_000 };
   const copy = await second.call("claude_code_reply", fork);
   expect(copy.sessionId).not.toBe(sessionId);
   expect(existsSync(join(cwd, "by-the-copy"))).toBe(false);
 
-  // A session of the second server has that server's policy.
+  // A session of `second` has the policy of `second`.
   const own = calling([deed(outside, "own")]);
   await second.call("claude_code", { prompt: own, cwd: outside, waitMs: 40_000 });
   expect(existsSync(join(outside, "own"))).toBe(true);
 });
 
-it("a caller who may only read triggers no takeover from a server that died: no process, no event; a server's own check does", async () => {
+it("a caller with the scope read triggers no takeover from a dead server; a server's own check does", async () => {
   const store = ["--store", join(world.folder(), "store.db")];
   const may = namedUsers({ eve: { scopes: ["read", "run", "approve"] } });
   const mayRead = namedUsers({ eve: { scopes: ["read", "approve"] } });
@@ -99,7 +99,7 @@ it("a caller who may only read triggers no takeover from a server that died: no 
   expect(await end()).toBe(before);
   expect(world.model.requests).toHaveLength(asked);
 
-  // It checks once at its start.
+  // `third` checks for abandoned sessions once at its start.
   const third = await world.http({ args: [...store, ...may.args], env });
   await world.model.waitForRequest((request) => request.sessionId === sessionId && world.model.requests.length > asked);
   const whole = await told(await third.connect("modern", may.tokens.eve), sessionId);

@@ -22,14 +22,14 @@ async function start(server: Server, what: string, args: object = {}) {
   return server.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000, ...args });
 }
 
-/** The page of a list, by session id, and the token of the next. */
+/** Returns the session ids on a page of a list, and the token of the next page. */
 async function page(server: Server, args: object): Promise<{ ids: string[]; next: unknown }> {
   const answer = await server.call("claude_code_session", { action: "list", ...args });
   return { ids: answer.sessions.map(({ sessionId }) => sessionId), next: answer["nextPageToken"] };
 }
 
 describe("a list of `claude_code_session`", () => {
-  it("is narrowed by `status` and time (`since`), and read in pages (`limit`, `pageToken`), from any server", async () => {
+  it("a list is narrowed by `status` and time (`since`), and read in pages (`limit`, `pageToken`), from any server", async () => {
     const before = Date.now();
     const started: string[] = [];
     for (const name of ["one", "two", "three"]) started.unshift((await start(closed, name)).sessionId);
@@ -44,12 +44,12 @@ describe("a list of `claude_code_session`", () => {
     expect(await page(closed, { since: Date.now() + 60_000 })).toEqual({ ids: [], next: undefined });
   });
 
-  it("is narrowed by folder (`cwd`) and words (`text`) where the operator allows it (`includeSensitive`)", async () => {
+  it("a list is narrowed by folder (`cwd`) and words (`text`) if the operator allows it (`includeSensitive`)", async () => {
     const cwd = world.folder();
     const { sessionId } = await start(closed, "Mend the flux compensator.", { cwd, advanced: { title: "Flux" } });
     expect((await page(open, { cwd })).ids).toEqual([sessionId]);
     expect((await page(open, { text: "FLUX compensator" })).ids).toEqual([sessionId]);
-    // The user's own client is told what a session is, and not where nor what was asked.
+    // The user's own client learns title and folder name, but neither path nor prompt.
     const own = (await closed.call("claude_code_session", { action: "list", limit: 1 })).sessions[0];
     expect(own).toMatchObject({ sessionId, status: "idle", title: "Flux", folder: basename(cwd) });
     expect(JSON.stringify(own)).not.toMatch(/compensator|\//);
@@ -62,8 +62,8 @@ describe("a list of `claude_code_session`", () => {
   });
 });
 
-describe("the two tiers", () => {
-  it("show of one session what each may, and no secret in either", async () => {
+describe("the plain and the sensitive tier", () => {
+  it("the plain tier hides folder and prompt, the sensitive tier shows both, and neither shows a secret", async () => {
     const cwd = world.folder();
     const secret = "sk-ant-secret-in-a-prompt";
     const inline = { type: "http", url: "http://127.0.0.1:9/y", headers: { Authorization: "value-of-inline-header" } };
@@ -119,7 +119,7 @@ describe("the two tiers", () => {
     expect(refused.text).toContain(`${VARIABLE}=1`);
   });
 
-  it("say that something still runs in the background", async () => {
+  it("a session says that something still runs in the background", async () => {
     const input = { command: "sleep 300", run_in_background: true, description: "long shell" };
     const { sessionId } = await closed.call("claude_code", {
       prompt: scriptTag([{ tools: [{ name: "Bash", input }] }, { text: "It runs." }]),

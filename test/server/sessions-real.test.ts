@@ -22,7 +22,7 @@ describe("sessions of a real server", () => {
     store = ["--store", join(root, "real.db")];
   });
 
-  it("are seen and kept from deletion while it runs; shown, exported and deleted when it is gone", async () => {
+  it("sessions are listed and kept from deletion while their server runs; later shown, exported and deleted", async () => {
     const server = await world.server({ args: store });
     const cwd = world.folder();
     const [allowed, denied] = [join(cwd, "a.txt"), join(cwd, "b.txt")];
@@ -35,7 +35,7 @@ describe("sessions of a real server", () => {
     const { sessionId } = await server.call("claude_code", { prompt, cwd });
     let asked = await server.news(sessionId);
 
-    // It waits for a decision.
+    // With an open request: the session waits for a decision.
     expect(await listed(...store)).toMatchObject({
       sessions: [{ sessionId, status: "waiting_permission", owned: true, pending: 1, cwd }],
       more: false,
@@ -57,7 +57,7 @@ describe("sessions of a real server", () => {
     const done = await server.call("claude_code_check", { ...answer, cursor: asked.nextCursor, ...no });
     expect(done).toMatchObject({ status: "idle", result: { result: "One is written." } });
 
-    // It is idle, and the server keeps its process.
+    // Idle, with a process that the server keeps.
     expect(await listed(...store)).toMatchObject({ sessions: [{ sessionId, status: "idle", owned: true }] });
     expect(await run(["delete", sessionId.slice(0, 6), "--yes", ...store])).toEqual(
       refused(1, `Session ${sessionId} is held by a running server`),
@@ -131,7 +131,7 @@ describe("sessions of a real server", () => {
       // First, because a random folder name may look like a duration.
       .replaceAll(`${cwd}/`, "")
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
-      // From ten seconds on a duration has no decimals.
+      // From 10 s on, a duration has no decimals.
       .replaceAll(/\d+(?:\.\d)?s|\$[\d.]+/g, "N");
     const [head = "", ...rest] = transcript.split("\n## Prompt\n");
     expect(head).toMatch(new RegExp(`^# Session ${sessionId}\n\n- Folder: .*\n- Model: .*\n- Status: idle\n`));

@@ -8,7 +8,7 @@ import type { SessionState } from "../../src/domain/session.ts";
 import { addSession, id, NOW, prompt, run, seed } from "../kit/clients/sessions-command.ts";
 import { withCaller } from "../kit/sessions/open-request.ts";
 
-/** What `sessions show` reports on a session, from the store alone. */
+/** Report of `sessions show` on a session, from the store alone. */
 
 const root = mkdtempSync(join(tmpdir(), "ccm-show-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -73,10 +73,10 @@ beforeAll(async () => {
 
 const show = async (...args: string[]) => (await run(["show", ...args, ...store])).stdout;
 
-it("open requests with their time, prompts that wait, and background tasks", async () => {
+it("`sessions show` reports open requests with their time, waiting prompts, and background tasks", async () => {
   const told = await show(BUSY);
   expect(told).toContain("Model       claude-opus-x\nPermissions plan\n");
-  // Its server is gone.
+  // The row has a live process, but its server is gone.
   expect(told).toContain("Process     none: it ended with its server\n");
   expect(told).toContain("Waiting     2 prompts, 1 held until released\n");
   expect(told).toContain("Background  watch\n");
@@ -94,11 +94,11 @@ it("open requests with their time, prompts that wait, and background tasks", asy
   });
 });
 
-it("who has ended a session, and why", async () => {
+it("`sessions show` says who ended a session, and why", async () => {
   expect(await show(CLOSED)).toContain("Status      cancelled, by someone: enough\n");
 });
 
-it("how the last turn ended, its result, and what the server says of it", async () => {
+it("`sessions show` reports how the last turn ended, its result, and the server's message", async () => {
   const told = await show(DONE);
   expect(told).toMatch(/\n\nLast turn: failed, 2 model calls in 1m\n\nhalf done\n\nOver budget\.\n$/);
   expect(JSON.parse(await show(DONE, "--json"))).toMatchObject({

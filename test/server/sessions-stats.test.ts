@@ -31,8 +31,8 @@ async function stats(...args: string[]) {
   return JSON.parse(stdout) as unknown;
 }
 
-describe("the figures of real sessions", () => {
-  it("count successes, refusals, retries and failures, beside the server and without it", async () => {
+describe("figures of real sessions", () => {
+  it("`sessions stats` counts successes, denials, retries and failures, with a running server and without", async () => {
     const store = ["--store", join(root, "real.db")];
     const server = await world.server({ args: store });
     const cwd = world.folder();
@@ -88,8 +88,8 @@ describe("the figures of real sessions", () => {
   });
 });
 
-describe("the figures", () => {
-  it("are of the sessions of a folder, changed since a time", async () => {
+describe("`sessions stats`", () => {
+  it("`sessions stats` covers the sessions of a folder, changed since a time", async () => {
     const store = await seed(join(root, "seeded.db"), async (node) => {
       for (const n of [0, 1, 2, 3]) {
         const seeded = { at: NOW - n * HOUR, cwd: n % 2 === 0 ? "/even" : "/odd", events: [prompt("x")] };
@@ -103,7 +103,7 @@ describe("the figures", () => {
     expect(JSON.parse(spelled.stdout)).toMatchObject({ sessions: { total: 1 } });
   });
 
-  it("are none where there is no store, and none is made", async () => {
+  it("`sessions stats` is empty without a store, and creates none", async () => {
     const none = ["--store", join(root, "none.db")];
     expect(await stats(...none)).toMatchObject({ sessions: { total: 0, byStatus: {} }, turns: { errorRate: null } });
     expect(await run(["stats", ...none])).toEqual({ status: 0, stdout: "No session matches.\n", stderr: "" });
@@ -114,7 +114,7 @@ describe("the figures", () => {
     [["stats", "--sinse", "1d"], "sessions stats: .* Did you mean --since\\? It takes --cwd, --since, --json, "],
     [["--stats", "--since", "soon"], '--since is "soon": must be like'],
     [["stats", "0000"], "sessions stats: Unexpected argument '0000'"],
-  ])("refuses %j", async (args, line) => {
+  ])("`sessions stats` refuses %j", async (args, line) => {
     expect(await run(args)).toEqual(refused(2, line));
   });
 });

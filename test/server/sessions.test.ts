@@ -48,7 +48,7 @@ describe("many sessions, without a server", () => {
   });
   const ids = async (...args: string[]) => (await listed(...args, ...store)).sessions.map(({ sessionId }) => sessionId);
 
-  it("lists the newest, and says that there are more", async () => {
+  it("`sessions list` shows the newest sessions, and says that there are more", async () => {
     const { more, sessions } = await listed(...store);
     expect([more, sessions.length, sessions[0]?.sessionId]).toEqual([true, 50, id(0)]);
     const { stdout } = await run(["list", "--limit", "2", ...store]);
@@ -58,10 +58,10 @@ describe("many sessions, without a server", () => {
     expect((await run(["list", "--limit", "61", ...store])).stdout).toMatch(/\n0000003b .* 2d .*\n$/);
   });
 
-  it("finds them by status, folder, time and text", async () => {
+  it("`sessions list` finds sessions by status, folder, time and text", async () => {
     expect(await ids("--status", "error")).toEqual([id(7)]);
     expect(await ids("--status", "error", "--status", "abandoned")).toEqual([id(7), id(0xdead)]);
-    // Its server is gone: the status says so, and the filter finds it by that.
+    // No server runs: the status and the filter are `abandoned`.
     expect(await ids("--status", "running")).toEqual([]);
     const { sessions } = await listed("--status", "abandoned", ...store);
     expect(sessions).toEqual([expect.objectContaining({ sessionId: id(0xdead), status: "abandoned", owned: false })]);
@@ -69,11 +69,11 @@ describe("many sessions, without a server", () => {
     expect(await ids("--cwd", "/odd/", "--since", "4h")).toEqual([id(1), id(3)]);
     expect(await ids("--since", new Date(NOW - 2 * HOUR).toISOString())).toEqual([id(0), id(1), id(2)]);
     expect(await ids("--text", "NUMBER 42")).toEqual([id(42)]);
-    // Without a verb it lists, too.
+    // Without a verb, `sessions` lists.
     expect((await run(["--text", "nobody", ...store])).stdout).toBe("No session matches.\n");
   });
 
-  it("takes the start of an id, when it is the start of only one", async () => {
+  it("a prefix of an id is accepted if it is the prefix of only one id", async () => {
     expect((await run(["show", "0000dea", ...store])).stdout).toContain(
       `Session     ${id(0xdead)}\nStatus      abandoned: `,
     );
@@ -88,7 +88,7 @@ describe("many sessions, without a server", () => {
     }
   });
 
-  it("deletes none of those that are named when one of them must stay", async () => {
+  it("`sessions delete` deletes none of the named sessions if one of them must stay", async () => {
     expect(await run(["delete", id(5), "0000dead", "--yes", ...store])).toEqual(
       refused(1, `Session ${id(0xdead)} was left running by a server that is gone\\. .* Nothing was deleted\\.\n$`),
     );
@@ -96,7 +96,7 @@ describe("many sessions, without a server", () => {
     expect(await ids("--text", "number 5.")).toEqual([id(5)]);
   });
 
-  it("says what it would delete, and needs --yes where it cannot ask", async () => {
+  it("`sessions delete` says what it would delete, and needs --yes if it cannot ask", async () => {
     expect(await run(["delete", id(5), id(6), id(5), ...store])).toEqual(
       refused(
         2,
@@ -112,7 +112,7 @@ describe("many sessions, without a server", () => {
     expect(await ids("--text", "number 5.")).toEqual([id(5)]);
   });
 
-  it("asks on a terminal, and deletes only on a yes", async ({ skip }) => {
+  it("`sessions delete` asks on a terminal, and deletes only after a yes", async ({ skip }) => {
     skip(WITHOUT_TERMINAL !== undefined, WITHOUT_TERMINAL);
     for (const [answer, left] of [
       ["n\r", [id(59)]],
@@ -126,7 +126,7 @@ describe("many sessions, without a server", () => {
     }
   });
 
-  it("deletes older sessions, and none that was left running", async () => {
+  it("`sessions delete` deletes older sessions, and none that was left running", async () => {
     const { status, stdout } = await run(["delete", "--older-than", "3h", "--yes", ...store]);
     expect({ status, stdout }).toMatchObject({
       status: 0,
@@ -138,7 +138,7 @@ describe("many sessions, without a server", () => {
 
 describe("a long log", () => {
   let store: string[];
-  // 56 MB, which is more than the heap.
+  // 56 MB, more than the heap.
   const [events, each] = [14_000, 4_000];
   beforeAll(async () => {
     store = await seed(join(root, "long.db"), async (node) => {
@@ -153,7 +153,7 @@ describe("a long log", () => {
     });
   });
 
-  it.each(["jsonl", "markdown"])("is exported as %s without being held in memory", async (format) => {
+  it.each(["jsonl", "markdown"])("a long log is exported as %s without being held in memory", async (format) => {
     const env = { NODE_OPTIONS: "--max-old-space-size=48" };
     const { status, stderr, stdout } = await run(["export", id(1), "--format", format, ...store], env);
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
@@ -163,7 +163,7 @@ describe("a long log", () => {
     );
   });
 
-  it("survives a reader that stops in the middle", async () => {
+  it("an export survives a reader that stops in the middle", async () => {
     const child = spawn(process.execPath, ["dist/cli/main.js", "sessions", "export", id(1), ...store], {
       stdio: "pipe",
     });
@@ -176,8 +176,8 @@ describe("a long log", () => {
   });
 });
 
-describe("where there is no store", () => {
-  it("there are no sessions, and none is made", async () => {
+describe("a missing store, and a file that is no store", () => {
+  it("without a store there are no sessions, and no store is created", async () => {
     const file = join(root, "none.db");
     expect(await run(["list", "--store", file])).toEqual({
       status: 0,
@@ -197,7 +197,7 @@ describe("where there is no store", () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  it("is looked for where serve keeps it: the flag, the variable, the file, the state folder", async () => {
+  it("the store is looked for where serve keeps it: the flag, the variable, the file, the state folder", async () => {
     const config = join(root, "config.json");
     writeFileSync(config, JSON.stringify({ store: "of-file.db" }));
     const CLAUDE_CODE_MCP_STORE = join(root, "of-variable.db");
@@ -211,14 +211,14 @@ describe("where there is no store", () => {
     );
   });
 
-  it("is said to be no database where the file is another's", async () => {
+  it("a file that is no database is refused as a store", async () => {
     const file = join(root, "other.db");
     writeFileSync(file, "This is no database, and never was one.".repeat(99));
     expect(await run(["list", "--store", file])).toEqual(refused(1, `^claude-agents-mcp: .*${file}.*\n$`));
   });
 });
 
-describe("a command line that cannot be used: one line on stderr, exit 2", () => {
+describe("command lines of `sessions`", () => {
   it.each<[string[], string]>([
     [["lst"], 'Unknown verb "lst". Did you mean list?'],
     [
@@ -226,7 +226,7 @@ describe("a command line that cannot be used: one line on stderr, exit 2", () =>
       "sessions list: Unknown option '--statu'. Did you mean --status? It takes --status, ",
     ],
     [["delete"], "sessions delete needs the ids of sessions, or else --older-than, for instance 30d."],
-  ])("%j", async (args, beginning) => {
+  ])("the command line %j ends with one line on stderr and exit code 2", async (args, beginning) => {
     const { status, stderr, stdout } = await run(args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
     const line = `claude-agents-mcp: ${beginning}`;
@@ -234,7 +234,7 @@ describe("a command line that cannot be used: one line on stderr, exit 2", () =>
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
-  it("has help in lines of at most 100 columns", async () => {
+  it("the help of `sessions` has lines of at most 100 columns", async () => {
     const { status, stdout } = await run(["--help"]);
     expect(stdout).toMatch(/^Usage: claude-agents-mcp sessions \[<verb>\] \[flags\]/);
     for (const word of ["list", "show ID", "export ID", "delete ID", "--older-than", "--force", "--since"]) {

@@ -4,12 +4,12 @@ import { describe, expect, it } from "vitest";
 import { play, told } from "../kit/sessions/one-turn.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** In acceptEdits Claude Code carries out some shell commands as edits: their writes are checked like those of a file tool. */
+/** In acceptEdits, Claude Code runs some shell commands as edits: their writes are checked like writes of a file tool. */
 
 const world = useWorld();
 
 describe("acceptEdits of `permissionMode` in `claude_code`", () => {
-  it("asks for a shell command that would write a file that runs commands", async () => {
+  it("acceptEdits asks for a shell command that would write a file that runs commands", async () => {
     const bounded = await world.server({ args: ["--caller-approves", "edits"] });
     const cwd = world.folder();
     mkdirSync(join(cwd, "x"));
