@@ -5,7 +5,7 @@ import { ECHO, useShims, write } from "../kit/shim/shim.ts";
 
 const shims = useShims();
 
-it("a process behind a shim that its owner has let go is ended by nothing that this owner still does", async () => {
+it("an owner that has let go of a process behind a shim cannot end the process any more", async () => {
   const shim = await shims.start();
   const connection = await ShimConnection.open(shim.socket, { daemon: "d1" });
   const [command = "", ...args] = ECHO;

@@ -8,7 +8,7 @@ const shims = useShims();
 const SESSIONS = 10;
 
 describe("the memory of a shim", () => {
-  it("is at most 1.15 times that of a bare Node that loads `net` and `child_process`, and 1 MB for each session", async ({
+  it("a shim takes at most 1.15 times the memory of a bare Node with `net` and `child_process`, and 1 MB a session", async ({
     expect,
   }) => {
     const shim = await shims.start();
@@ -25,11 +25,11 @@ describe("the memory of a shim", () => {
     expect((shim.memory() - alone) / SESSIONS).toBeLessThanOrEqual(1_000_000);
   });
 
-  it("does not grow by connections without a hello: a body is refused, and eight are read at a time", async ({
+  it("connections without a hello cost a shim at most 40 MB: a body is refused, and eight are read at a time", async ({
     expect,
   }) => {
     const shim = await shims.start();
-    // Without it the shim would end when the others have gone.
+    // Keeps the shim alive when the other connections end.
     await shim.owner();
     const before = shim.memory();
     const bodies = await Promise.all(Array.from({ length: 20 }, async () => shim.connect()));
@@ -45,7 +45,7 @@ describe("the memory of a shim", () => {
     for (const { input } of headers) input.write(unfinished);
     await Promise.all(Array.from({ length: 10 }, async () => shim.connect()));
     const served = shim.owner().then(({ received }) => received.map(({ message }) => message.t));
-    // Its hello waits for none of them.
+    // The hello of a new owner waits for none of the unfinished connections.
     expect(await Promise.race([served, ...headers.map(async ({ closed }) => closed)])).toEqual(["hello"]);
     for (const each of headers) each.end();
     expect(shim.memory() - before).toBeLessThan(40_000_000);
@@ -56,12 +56,12 @@ describe("the memory of a shim", () => {
     const line = `{"type":"${kind}","text":"`.padEnd(LENGTH - 2, "x");
     return sh(`read go; yes '${line}"}' | head -n ${String(lines)}; read go; echo after`);
   };
-  /** 64 MiB, with 256 bytes more for each line. */
+  /** Lines that a shim keeps: 64 MiB, with 256 bytes more for each line. */
   const KEPT = Math.ceil(67_108_864 / (LENGTH + 256));
-  /** Each line is 10 KB: what is on its way counts little. */
+  /** Bytes. Each line has 10 KB, so that lines in transit count little. */
   const MAX_MEMORY = 250_000_000;
 
-  it("is bounded when its owner acknowledges nothing: the process has to wait, and no line is lost", async ({
+  it("memory is bounded when the owner acknowledges nothing: the process has to wait, and no line is lost", async ({
     expect,
   }) => {
     const shim = await shims.start();
@@ -69,7 +69,7 @@ describe("the memory of a shim", () => {
     await owner.start("p", flood("assistant", 13_000));
     write(owner, "go", "go");
     await owner.hasLines(KEPT);
-    // It would have written all of them by now, and a line of another process is behind what was read of this one.
+    // By now `p` could have written all lines. The line of `q` comes after everything read from `p`.
     await owner.start("q", ["/bin/sleep", "0.3"]);
     await owner.hasLines(1, "q");
     expect(owner.lines().length).toBeLessThan(KEPT + 20);
@@ -81,7 +81,7 @@ describe("the memory of a shim", () => {
     expect(all.findIndex(([n], at) => n !== at + 1)).toBe(-1);
   });
 
-  it("is bounded when its owner reads nothing: partial text is evicted and counted, and the turn goes on", async ({
+  it("memory is bounded when the owner reads nothing: partial text is evicted and counted, and the turn goes on", async ({
     expect,
   }) => {
     const shim = await shims.start();
@@ -90,7 +90,7 @@ describe("the memory of a shim", () => {
     const { pid } = await owner.start("p", flood("stream_event", LINES));
     owner.output.pause();
     for (const lineId of ["go", "go-on"]) write(owner, lineId, lineId);
-    // The last line stands behind all of the partial text.
+    // The last line comes behind all of the partial text.
     while (isRunning(pid)) await sleep(20);
     expect(shim.memory()).toBeLessThan(MAX_MEMORY);
     const next = await shim.owner();
@@ -100,7 +100,9 @@ describe("the memory of a shim", () => {
     expect(LINES - evicted).toBeLessThan(KEPT);
   });
 
-  it("is bounded when a line has no end: the process is ended, and the line counts as lost", async ({ expect }) => {
+  it("memory is bounded when a line has no end: the process is ended, and the line counts as lost", async ({
+    expect,
+  }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     await owner.start("p", sh("echo before; exec cat /dev/zero"));
@@ -115,12 +117,12 @@ describe("the memory of a shim", () => {
     ]);
   });
 
-  it("is bounded when a client reads none of its answers", async ({ expect }) => {
+  it("memory is bounded when a client reads none of its answers", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     owner.output.pause();
     for (let count = 0; count < 100_000; count += 1) owner.send({ t: "list" });
-    // Another is served all the while; in that time all of the messages above could have been read.
+    // Another owner is served meanwhile, for long enough to read all of the messages above.
     const other = await shim.owner();
     await other.start("p", ECHO);
     for (let count = 1; count <= 100; count += 1) {

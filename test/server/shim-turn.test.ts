@@ -30,7 +30,7 @@ const initialize = (owner: Owner, epoch: number) =>
     request: { subtype: "initialize" },
   });
 
-/** The first message of this kind, and its number. */
+/** Resolves with the first message that `fits`, and its number. */
 async function find(owner: Owner, fits: (message: Message) => boolean): Promise<Message & { readonly n: number }> {
   for (let count = 1; ; count += 1) {
     const [n, text] = (await owner.hasLines(count))[count - 1]!;
@@ -39,7 +39,7 @@ async function find(owner: Owner, fits: (message: Message) => boolean): Promise<
   }
 }
 
-it("carries a turn with an open request from an owner that is killed to the next one, whose answer takes effect once", async () => {
+it("a turn with an open request passes from a killed owner to the next, whose answer takes effect once", async () => {
   const config = mkdtempSync(join(shims.root, "config-"));
   const cwd = mkdtempSync(join(shims.root, "work-"));
   const shim = await shims.start();
@@ -69,7 +69,7 @@ it("carries a turn with an open request from an owner that is killed to the next
     lost: 0,
   });
   expect(JSON.parse(attached.body)).toMatchObject({ type: "control_response", response: { request_id: "init" } });
-  // It cannot know that the prompt was written.
+  // Sent again, because the second owner cannot know that the prompt was written.
   say(second, 2, "u1", { type: "user", uuid: randomUUID(), parent_tool_use_id: null, message: prompt });
   for (const behavior of ["allow", "deny"]) {
     const response = {

@@ -9,7 +9,7 @@ const shims = useShims();
 
 describe("a shim", () => {
   it.concurrent(
-    "numbers lines, takes input, and ends when its last process is acknowledged and no owner is connected",
+    "a shim numbers lines, takes input, and ends when its last process is acknowledged and no owner is connected",
     async ({ expect }) => {
       const shim = await shims.start();
       expect(statSync(shim.socket).mode & 0o777).toBe(0o600);
@@ -37,7 +37,7 @@ describe("a shim", () => {
   );
 
   it.concurrent(
-    "hands each line to the next owner once and in order, and the exit last, when owners are killed",
+    "a shim hands each line to the next owner once and in order, and the exit last, when owners are killed",
     async ({ expect }) => {
       const shim = await shims.start();
       const first = await shim.ownerProcess();
@@ -46,7 +46,7 @@ describe("a shim", () => {
       const { pid } = await first.owner.start("p", sh(speak));
       await first.owner.hasLines(300);
       first.owner.send({ t: "ack", ...OF, upTo: 100 });
-      // Of the same owner, so that the number has arrived.
+      // A later message of `first`: once answered, `ack` has arrived.
       first.owner.send({ t: "list" });
       await first.owner.answer("processes");
       first.process.kill("SIGKILL");
@@ -70,7 +70,7 @@ describe("a shim", () => {
     },
   );
 
-  it.concurrent("keeps lines and exit of a process that ends while no owner is there", async ({ expect }) => {
+  it.concurrent("a shim keeps lines and exit of a process that ends while no owner is there", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     const { pid } = await owner.start("p", sh("read go; echo last; printf half; exit 3"));
@@ -87,7 +87,7 @@ describe("a shim", () => {
     ]);
   });
 
-  it.concurrent("writes a line once by its id, also when another owner repeats it", async ({ expect }) => {
+  it.concurrent("a shim writes a line once by its id, also when another owner repeats the line", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     await owner.start("p", ECHO);
@@ -104,7 +104,7 @@ describe("a shim", () => {
     ]);
   });
 
-  it.concurrent("drops what a frozen owner writes after another has attached, and says so", async ({ expect }) => {
+  it.concurrent("a shim refuses what a frozen owner writes after another has attached", async ({ expect }) => {
     const shim = await shims.start();
     const { owner: frozen, process: child } = await shim.ownerProcess();
     await frozen.start("p", ECHO);
@@ -129,7 +129,7 @@ describe("a shim", () => {
     expect(frozen.lines()).toEqual([]);
   });
 
-  it.concurrent("passes stderr on, and tells the next owner the last of it", async ({ expect }) => {
+  it.concurrent("a shim passes stderr on, and sends its last 4 KiB to the next owner", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     await owner.start("p", sh("read go; seq 1 5000 >&2; echo done; read go"));
@@ -141,32 +141,35 @@ describe("a shim", () => {
     expect([body.length <= 4_096, body.endsWith("\n4999\n5000\n"), /^\d{4}\n/.test(body)]).toEqual([true, true, true]);
   });
 
-  it.concurrent("gives the next owner what came with the start, before the first answer", async ({ expect }) => {
-    const shim = await shims.start();
-    const owner = await shim.owner();
-    const record = JSON.stringify({ A_KEY: "ü".repeat(1_000_000) });
-    owner.send({ t: "start", ...OF, command: "/bin/cat", args: [], env: {}, tag: "" }, record);
-    await owner.answer("started");
-    const before = await (await shim.owner()).attach("p", 2, 0);
-    expect([before.record, before.body === record]).toEqual([Buffer.byteLength(record), true]);
-    const last = await shim.owner();
-    await last.attach("p", 3, 0);
-    // Claude Code's words are those that go to it here.
-    write(last, "i", '{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}', 3);
-    const answer = '{"type":"control_response","response":{"subtype":"success","request_id":"i"}}';
-    write(last, "a", answer, 3);
-    await last.hasLines(2);
-    const after = await (await shim.owner()).attach("p", 4, 2);
-    expect([after.record, after.body === record + answer]).toEqual([Buffer.byteLength(record), true]);
-  });
+  it.concurrent(
+    "a shim gives the next owner the record that came with the start, before the answer to initialize",
+    async ({ expect }) => {
+      const shim = await shims.start();
+      const owner = await shim.owner();
+      const record = JSON.stringify({ A_KEY: "ü".repeat(1_000_000) });
+      owner.send({ t: "start", ...OF, command: "/bin/cat", args: [], env: {}, tag: "" }, record);
+      await owner.answer("started");
+      const before = await (await shim.owner()).attach("p", 2, 0);
+      expect([before.record, before.body === record]).toEqual([Buffer.byteLength(record), true]);
+      const last = await shim.owner();
+      await last.attach("p", 3, 0);
+      // `/bin/cat` echoes, so that lines written here count as Claude Code's output.
+      write(last, "i", '{"type":"control_request","request_id":"i","request":{"subtype":"initialize"}}', 3);
+      const answer = '{"type":"control_response","response":{"subtype":"success","request_id":"i"}}';
+      write(last, "a", answer, 3);
+      await last.hasLines(2);
+      const after = await (await shim.owner()).attach("p", 4, 2);
+      expect([after.record, after.body === record + answer]).toEqual([Buffer.byteLength(record), true]);
+    },
+  );
 
-  it.concurrent("goes on when its program and the state folder are deleted", async ({ expect }) => {
+  it.concurrent("a shim goes on when its program and the state folder are deleted", async ({ expect }) => {
     const [folder, stateFolder] = [join(shims.root, "package"), join(shims.root, "state")];
     cpSync(dirname(PROGRAM), folder, { recursive: true });
     const shim = await shims.start({ program: join(folder, "shim.js"), stateFolder, keepMs: 200 });
     for (const each of [folder, stateFolder]) rmSync(each, { recursive: true });
     const owner = await shim.owner();
-    // The folder in which it runs is gone.
+    // With `cwd`, because the working folder of the shim is gone.
     owner.send({
       t: "start",
       ...OF,
@@ -187,7 +190,7 @@ describe("a shim", () => {
     expect(await shim.gone).toBe(0);
   });
 
-  it.concurrent("reports the exit though a child of the process holds its output", async ({ expect }) => {
+  it.concurrent("a shim reports an exit although a child of the process holds its output", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     await owner.start("p", sh("sleep 60 & echo $!"));
@@ -196,7 +199,7 @@ describe("a shim", () => {
     process.kill(Number(child), "SIGKILL");
   });
 
-  it.concurrent("binds its socket again when that was removed", async ({ expect }) => {
+  it.concurrent("a shim binds its socket again after the file was removed", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     const { pid } = await owner.start("p", ECHO);
@@ -209,7 +212,7 @@ describe("a shim", () => {
     owner.end();
   });
 
-  it.concurrent("answers what it cannot do", async ({ expect }) => {
+  it.concurrent("a shim answers what it cannot do, and goes on", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
     owner.send({ t: "start", ...OF, command: "/no/such/program", args: [], env: {}, tag: "" });
@@ -236,23 +239,26 @@ describe("a shim", () => {
     expect(await owner.hasLines(1)).toEqual([[1, "got b"]]);
   });
 
-  it.concurrent("carries out nothing that a connection has sent when that has ended", async ({ expect }) => {
-    const shim = await shims.start();
-    const owner = await shim.owner();
-    await owner.start("p", ECHO, { tag: "x".repeat(100_000) });
-    const unheard = await shim.owner();
-    unheard.output.pause();
-    // Of one chunk, of which the shim reads on when the answers are taken.
-    unheard.input.cork();
-    for (let count = 0; count < 50; count += 1) unheard.send({ t: "list" });
-    unheard.send({ t: "attach", id: "p", epoch: 9, after: 0 });
-    unheard.input.uncork();
-    // Answered behind them.
-    write(owner, "a", "a");
-    await owner.hasLines(1);
-    unheard.end();
-    await unheard.closed;
-    const next = await shim.owner();
-    expect(await next.attach("p", 2, 1)).toMatchObject({ lost: 0 });
-  });
+  it.concurrent(
+    "a shim carries out nothing that a connection has sent after the connection has ended",
+    async ({ expect }) => {
+      const shim = await shims.start();
+      const owner = await shim.owner();
+      await owner.start("p", ECHO, { tag: "x".repeat(100_000) });
+      const unheard = await shim.owner();
+      unheard.output.pause();
+      // Corked into a single chunk: the shim reads on in the chunk only when answers are taken.
+      unheard.input.cork();
+      for (let count = 0; count < 50; count += 1) unheard.send({ t: "list" });
+      unheard.send({ t: "attach", id: "p", epoch: 9, after: 0 });
+      unheard.input.uncork();
+      // Handled after the chunk has arrived.
+      write(owner, "a", "a");
+      await owner.hasLines(1);
+      unheard.end();
+      await unheard.closed;
+      const next = await shim.owner();
+      expect(await next.attach("p", 2, 1)).toMatchObject({ lost: 0 });
+    },
+  );
 });

@@ -9,12 +9,12 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { environmentOf, useWorld } from "../kit/world.ts";
 
-/** A session that comes while the spare for it is still starting: it gets that process, and no second one starts beside it. */
+/** A session that comes while its spare still starts gets the process of the spare, and no second process starts. */
 
 const world = useWorld({ daemon: "never" });
 
 const ok = scriptTag([{ text: "ok" }]);
-/** A writer lets one spare go on with its start. */
+/** Path of a FIFO: each line written to `gate` lets a spare go on with its start. */
 let gate: string;
 let args: string[];
 let server: Server;
@@ -36,7 +36,7 @@ async function start(client: Server): Promise<string> {
   return (await client.call("claude_code", { prompt: ok, cwd: world.folder() })).sessionId;
 }
 
-/** Claude Codes, with the session that each was started for. */
+/** Claude Code processes, with `sessionId` of their start. */
 function claudes() {
   return world.processes().flatMap(({ command, pid }) => {
     const sessionId = /--session-id[= ](\S+)/.exec(command)?.[1];
@@ -44,8 +44,8 @@ function claudes() {
   });
 }
 
-/** The spare that waits at the gate. */
-async function atGate() {
+/** Resolves with the spare that waits at `gate`. */
+async function spareAtGate() {
   const found = () => claudes().filter(({ isStarting }) => isStarting);
   await expect.poll(found, { timeout: 30_000 }).toHaveLength(1);
   return found()[0]!;
@@ -53,8 +53,8 @@ async function atGate() {
 
 const pidsOf = (id: string) => claudes().flatMap(({ pid, sessionId }) => (sessionId === id ? [pid] : []));
 
-it("is the process of the session that comes first, and of no other", async () => {
-  const spare = await atGate();
+it("a starting spare becomes the process of the session that comes first, and of no other", async () => {
+  const spare = await spareAtGate();
   const ids = await Promise.all([start(server), start(server)]);
   expect(ids.filter((id) => id === spare.sessionId)).toHaveLength(1);
   await writeFile(gate, "\n");
@@ -65,8 +65,8 @@ it("is the process of the session that comes first, and of no other", async () =
   expect(pidsOf(spare.sessionId)).toEqual([spare.pid]);
 });
 
-it("ends with a session that is given up, which can go on", async () => {
-  const { pid, sessionId } = await atGate();
+it("a starting spare ends with a session that is given up, and the session can go on", async () => {
+  const { pid, sessionId } = await spareAtGate();
   expect(await start(server)).toBe(sessionId);
   await server.call("claude_code_session", { action: "interrupt", sessionId });
   expect(await server.end(sessionId)).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });
@@ -75,8 +75,8 @@ it("ends with a session that is given up, which can go on", async () => {
   expect(next).toMatchObject({ result: { result: "ok", isError: false } });
 });
 
-it("is replaced by an ordinary start when it dies, and the prompt is run once", async () => {
-  const spare = await atGate();
+it("a starting spare that dies is replaced by an ordinary start, and the prompt is run once", async () => {
+  const spare = await spareAtGate();
   const before = world.model.requests.length;
   const sessionId = await start(server);
   expect(sessionId).toBe(spare.sessionId);
@@ -87,12 +87,12 @@ it("is replaced by an ordinary start when it dies, and the prompt is run once", 
   expect(world.model.requests.slice(before)).toHaveLength(1);
 });
 
-it("ends with its daemon, also when that is killed while a session waits for it, and the session can go on", async () => {
+it("a starting spare ends with its daemon, also if the daemon is killed, and the waiting session can go on", async () => {
   const daemon = await world.daemon({ name: "killed", args });
   const client = await daemon.client();
   await server.close();
   await client.end(await start(client));
-  const { pid, sessionId } = await atGate();
+  const { pid, sessionId } = await spareAtGate();
   expect(await start(client)).toBe(sessionId);
   await daemon.end("SIGKILL");
   const next = await world.daemon({ name: "killed", args });

@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A session that begins in a process that was started ahead of it, indistinguishable from one that was not. */
+/** Sessions that begin in a process started in advance, indistinguishable from other sessions. */
 
 const world = useWorld({ daemon: "never" });
 
@@ -15,7 +15,7 @@ const BASH = { allowedTools: ["Bash"] };
 const echo = (name: string) => ({ tools: [{ name: "Bash", input: { command: `echo $${name} > env.txt` } }] });
 const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });
 
-/** Claude Codes with the session that they were started for; one that started as a spare stays marked as such. */
+/** Claude Code processes, with `sessionId` of their start. `isSpare` stays true once a session has begun in a spare. */
 function claudes(): { pid: number; sessionId: string; isSpare: boolean }[] {
   return world.processes().flatMap(({ command, pid }) => {
     const sessionId = /--session-id[= ](\S+)/.exec(command)?.[1];
@@ -23,15 +23,15 @@ function claudes(): { pid: number; sessionId: string; isSpare: boolean }[] {
   });
 }
 
-/** Every started session, by its own id or that of its spare. */
-const begun = new Set<string>();
+/** Ids of all started sessions. A spare with an id in this set is in use. */
+const startedSessions = new Set<string>();
 
 function spares() {
-  return claudes().filter(({ isSpare, sessionId }) => isSpare && !begun.has(sessionId));
+  return claudes().filter(({ isSpare, sessionId }) => isSpare && !startedSessions.has(sessionId));
 }
 
-/** The sessions of spares that are ready: these read the next input. */
-function cameUp(server: Pick<Server, "stderr">): string[] {
+/** Session ids of the spares that are ready for input, from the log of `server`. */
+function readySpares(server: Pick<Server, "stderr">): string[] {
   const lines = server
     .stderr()
     .split("\n")
@@ -39,14 +39,14 @@ function cameUp(server: Pick<Server, "stderr">): string[] {
   return lines.flatMap((line) => /"sessionId":"([^"]+)"/.exec(line)?.[1] ?? []);
 }
 
-/** The spare of the server, once it is ready. */
-async function parked(server: Pick<Server, "stderr">) {
-  const waiting = () => spares().filter(({ sessionId }) => cameUp(server).includes(sessionId));
+/** Resolves with the spare of `server`, once ready. */
+async function readySpare(server: Pick<Server, "stderr">) {
+  const waiting = () => spares().filter(({ sessionId }) => readySpares(server).includes(sessionId));
   await expect.poll(waiting, { timeout: 30_000 }).toHaveLength(1);
   return waiting()[0]!;
 }
 
-/** A spare cannot use what a process reads from its folder at the start. */
+/** Creates a folder with settings that a process reads at its start, so that a spare comes too late for them. */
 function folderThatSparesRefuse(): string {
   const cwd = world.folder();
   mkdirSync(join(cwd, ".claude"));
@@ -56,47 +56,46 @@ function folderThatSparesRefuse(): string {
 
 async function start(server: Server, prompt: string, args: object = {}) {
   const { sessionId } = await server.call("claude_code", { prompt, cwd: world.folder(), ...args });
-  begun.add(sessionId);
+  startedSessions.add(sessionId);
   return sessionId;
 }
 
-/** A server that has had a session with these options, for which it keeps a spare. */
-async function warm(args: object = {}, flags: string[] = []) {
+/** Starts a server and runs a session with `args`, for which the server then keeps a spare. */
+async function startWarm(args: object = {}, flags: string[] = []) {
   const server = await world.server({ args: ["--spares", "1", ...flags] });
   await server.end(await start(server, ok, args));
   return server;
 }
 
-/** Another command line of the same program. */
+/** Links to the built program, so that the command line is another. */
 function linkToServer(): string {
   const path = join(world.folder(), "main.js");
   symlinkSync(join(import.meta.dirname, "../../dist/cli/main.js"), path);
   return path;
 }
 
-/** The process that the session has. */
 function pidOf(id: string): number | undefined {
   return claudes().find(({ sessionId }) => sessionId === id)?.pid;
 }
 
-/** In this order: each leaves a spare for the next. */
+/** Tests run in order: each leaves a spare for the next. */
 describe("--spares", () => {
   let server: Server;
-  /** Has begun in a spare. */
+  /** Session that has begun in a spare. */
   let first: string;
   beforeAll(async () => {
-    // Rules that repeat an entry still match the spare.
+    // Rules with a repeated entry must still match the spare.
     const rules = ["--deny-rules", "WebSearch,Bash(rm:*),WebSearch,Bash(rm:*)"];
-    server = await warm(BASH, ["--max-live", "20", "--trust-dir", dirname(world.folder()), ...rules]);
+    server = await startWarm(BASH, ["--max-live", "20", "--trust-dir", dirname(world.folder()), ...rules]);
   });
-  // Sessions with a live process use the capacity that a spare needs.
+  // Closes sessions, because live processes use the capacity that a spare needs.
   afterEach(async () => {
-    const done = claudes().filter(({ sessionId }) => begun.has(sessionId) && sessionId !== first);
+    const done = claudes().filter(({ sessionId }) => startedSessions.has(sessionId) && sessionId !== first);
     for (const { sessionId } of done) await server.call("claude_code_session", { action: "close", sessionId });
   });
 
-  it("lets the next session begin in a process that was started before, in its own folder and mode, also where rules name one thing twice", async () => {
-    const spare = await parked(server);
+  it("a session begins in a spare in its own folder and mode, also if rules name an entry twice", async () => {
+    const spare = await readySpare(server);
     const cwd = world.folder();
     const prompt = scriptTag([write(join(cwd, "made.txt")), { text: "ok" }]);
     const options = { cwd, permissionMode: "acceptEdits", advanced: { title: "A title" } };
@@ -108,7 +107,7 @@ describe("--spares", () => {
     expect(pidOf(sessionId)).toBe(spare.pid);
     const [record] = (await server.call("claude_code_session", { action: "get", sessionId })).sessions;
     expect(record).toMatchObject({ reported: { permissionMode: "acceptEdits" } });
-    // It goes on and asks like any other session.
+    // The session goes on and asks like any other session.
     const ask = scriptTag([write(join(cwd, "asked")), { text: "done" }]);
     await server.call("claude_code_session", { action: "set_permission_mode", sessionId, permissionMode: "default" });
     const { nextCursor } = await server.call("claude_code_reply", { sessionId, prompt: ask });
@@ -119,8 +118,8 @@ describe("--spares", () => {
     expect(existsSync(join(cwd, "asked"))).toBe(true);
   });
 
-  it("starts what a spare refuses in the ordinary way, under the same id", async () => {
-    const spare = await parked(server);
+  it("a session that a spare refuses starts in the ordinary way, under the same id", async () => {
+    const spare = await readySpare(server);
     const cwd = folderThatSparesRefuse();
     const sessionId = await start(server, scriptTag([echo("FROM_PROJECT"), { text: "ok" }]), { cwd, ...BASH });
     expect(sessionId).toBe(spare.sessionId);
@@ -131,16 +130,16 @@ describe("--spares", () => {
     expect(later).toMatchObject({ result: { result: "ok", sessionTotalTurns: 3 } });
   });
 
-  it("replaces a spare that has died by an ordinary start", async () => {
-    const spare = await parked(server);
+  it("a dead spare is replaced by an ordinary start", async () => {
+    const spare = await readySpare(server);
     process.kill(spare.pid, "SIGKILL");
     await expect.poll(() => spares()).toHaveLength(0);
     const sessionId = await start(server, ok, BASH);
     expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok", isError: false } });
   });
 
-  it("replaces a spare that does not answer by an ordinary start, and the prompt is run once", async () => {
-    const spare = await parked(server);
+  it("a spare that does not answer is replaced by an ordinary start, and the prompt is run once", async () => {
+    const spare = await readySpare(server);
     process.kill(spare.pid, "SIGSTOP");
     const before = world.model.requests.length;
     const sessionId = await start(server, ok, BASH);
@@ -150,8 +149,8 @@ describe("--spares", () => {
     expect(world.model.requests.slice(before)).toHaveLength(1);
   });
 
-  it("gives a spare up while it is claimed", async () => {
-    const spare = await parked(server);
+  it("a spare is given up while it is claimed, and the session can go on", async () => {
+    const spare = await readySpare(server);
     process.kill(spare.pid, "SIGSTOP");
     const sessionId = await start(server, ok, BASH);
     await server.call("claude_code_session", { action: "interrupt", sessionId });
@@ -161,9 +160,9 @@ describe("--spares", () => {
     expect(next).toMatchObject({ result: { result: "ok", isError: false } });
   });
 
-  it("ends a spare with its session when that is given up before it begins", async () => {
-    // Its id is known beforehand: one of these calls comes between the start of the turn and that of its process.
-    const { pid, sessionId } = await parked(server);
+  it("a spare ends with its session if the session is given up before it begins", async () => {
+    // The id is known in advance, so that an `interrupt` comes between the start of the turn and the start of its process.
+    const { pid, sessionId } = await readySpare(server);
     const interrupt = async () => server.call("claude_code_session", { action: "interrupt", sessionId });
     const starting = start(server, ok, BASH).then(() => true);
     const tried = async () => interrupt().catch(() => undefined);
@@ -175,8 +174,8 @@ describe("--spares", () => {
     expect(next).toMatchObject({ result: { result: "ok", isError: false } });
   });
 
-  it("does not use one once your configuration has changed: no session runs with an old one", async () => {
-    const spare = await parked(server);
+  it("a spare is not used after a change of your configuration: no session runs with an old one", async () => {
+    const spare = await readySpare(server);
     const file = join(world.configFolder, "settings.json");
     writeFileSync(file, JSON.stringify({ env: { LATE: "yes" } }));
     const cwd = world.folder();
@@ -184,12 +183,12 @@ describe("--spares", () => {
     expect(sessionId).not.toBe(spare.sessionId);
     expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok" } });
     expect(readFileSync(join(cwd, "env.txt"), "utf8")).toBe("yes\n");
-    // The file stays: a spare that began under it in a quiet second of the turn would not fit what is there without it.
+    // Keeps the file: a spare begun with the file, in a quiet second of the turn, would not match the configuration without.
     await expect.poll(() => claudes().map(({ pid }) => pid)).not.toContain(spare.pid);
   });
 
-  it("is for sessions with the same options only; one for others does not end it", async () => {
-    const spare = await parked(server);
+  it("a spare serves only sessions with the same options, and outlives the start of a spare for others", async () => {
+    const spare = await readySpare(server);
     const other = await start(server, ok, { model: "sonnet" });
     expect(other).not.toBe(spare.sessionId);
     expect(await server.end(other)).toMatchObject({ result: { result: "ok" } });
@@ -200,7 +199,7 @@ describe("--spares", () => {
     expect(pidOf(behind)).toBe(spare.pid);
   });
 
-  it("ends its spares with the server, however that ends; a session goes on elsewhere, and --spares 0 keeps none", async () => {
+  it("spares end with their server, even if killed; a session goes on elsewhere, and --spares 0 keeps none", async () => {
     await expect.poll(() => spares(), { timeout: 30_000 }).toHaveLength(2);
     process.kill(server.pid, "SIGKILL");
     await server.gone;
@@ -215,19 +214,19 @@ describe("--spares", () => {
 });
 
 describe("a spare", () => {
-  it("is replaced when a client has a new command line; one that refuses its session is forgotten by its shim", async () => {
+  it("a spare is replaced when a client has a new command line; a shim forgets a spare that refuses its session", async () => {
     const daemon = await world.daemon({
       name: "behind",
       args: ["--spares", "1", "--trust-dir", dirname(world.folder())],
     });
     const client = await daemon.client();
     await client.end(await start(client, ok, BASH));
-    const before = await parked(daemon);
-    // Sessions in spares that were started before could start this server again as this client does.
+    const before = await readySpare(daemon);
+    // Older spares do not know the command line of `other`, by which their sessions could start this server again.
     const other = await daemon.client({ main: linkToServer() });
     await other.call("claude_code_session", { action: "list" });
     await expect.poll(() => spares().map(({ pid }) => pid)).not.toContain(before.pid);
-    const spare = await parked(daemon);
+    const spare = await readySpare(daemon);
     const sessionId = await start(client, ok, { cwd: folderThatSparesRefuse(), ...BASH });
     expect(sessionId).toBe(spare.sessionId);
     expect(await client.end(sessionId)).toMatchObject({ result: { result: "ok", isError: false } });
@@ -235,9 +234,9 @@ describe("a spare", () => {
     await daemon.end("SIGTERM");
   });
 
-  it("makes room for a session that waits for a slot", async () => {
-    const server = await warm({}, ["--max-live", "4"]);
-    const spare = await parked(server);
+  it("a spare makes room for a session that waits for a slot", async () => {
+    const server = await startWarm({}, ["--max-live", "4"]);
+    const spare = await readySpare(server);
     const gates = ["a", "b", "c"].map((name) => `place ${name} of ${world.configFolder}`);
     const ids = await Promise.all(
       gates.map(async (gateBefore) => start(server, scriptTag([{ text: "ok", gateBefore }]), { model: "sonnet" })),
@@ -249,8 +248,8 @@ describe("a spare", () => {
     await server.close();
   });
 
-  it("ends when it was not used for as long as a process may idle", async () => {
-    const server = await warm({}, ["--idle-process-ms", "3000"]);
+  it("an unused spare ends after --idle-process-ms", async () => {
+    const server = await startWarm({}, ["--idle-process-ms", "3000"]);
     await expect.poll(() => spares()).toHaveLength(1);
     await expect.poll(() => spares()).toEqual([]);
     await server.close();

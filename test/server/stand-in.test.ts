@@ -6,7 +6,7 @@ import { Stage } from "../kit/stand-in/stage.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { createWorld, STAND_IN, type World } from "../kit/world.ts";
 
-/** The contract of the stand-in for Claude Code: the same scenarios leave the same log. */
+/** Contract of the stand-in for Claude Code: scenarios leave equal logs with both. */
 
 const worlds: Record<"real" | "stand-in", { world: World; server: Server }> = {} as never;
 beforeAll(async () => {
@@ -26,16 +26,19 @@ async function logOf(agent: "real" | "stand-in", { options = {}, scenarios }: (t
   const returned: [string, unknown][] = [];
   for (const [name, scenario] of Object.entries(scenarios)) returned.push([name, await stage.play(scenario)]);
   const { events } = await stage.log();
-  // Claude Code also uses the processor while it idles.
+  // Closes the session, because an idle Claude Code still uses the processor.
   await stage.act("close");
   const all = [...events, { type: "returned", data: { returned } }];
   return comparable(all, { cwd: stage.cwd, elsewhere: stage.elsewhere, config: world.configFolder });
 }
 
 describe("Claude Code and its stand-in leave the same log of a session", () => {
-  it.concurrent.for(Object.entries(SESSIONS))("%s", async ([, session], { expect }) => {
-    const [real, standIn] = await Promise.all([logOf("real", session), logOf("stand-in", session)]);
-    if (session.unordered) expect(unordered(standIn)).toEqual(unordered(real));
-    else expect(standIn).toEqual(real);
-  });
+  it.concurrent.for(Object.entries(SESSIONS))(
+    "a session %s leaves the same log with Claude Code and with its stand-in",
+    async ([, session], { expect }) => {
+      const [real, standIn] = await Promise.all([logOf("real", session), logOf("stand-in", session)]);
+      if (session.unordered) expect(unordered(standIn)).toEqual(unordered(real));
+      else expect(standIn).toEqual(real);
+    },
+  );
 });

@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { signIn } from "../kit/clients/console-client.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Settings and folders that are not what they seem. */
+/** Folders and settings at the start that deceive. */
 
 const world = useWorld({ agent: "stand-in" });
 
@@ -21,7 +21,7 @@ it("an audit log that is a pipe without a reader is reported in the log, and the
   await expect.poll(() => server.stderr()).toContain("the audit log cannot be written");
 });
 
-it("a server whose start folder was deleted goes on, and asks for cwd where it is left out", async () => {
+it("a server whose start folder was deleted goes on, and requires cwd", async () => {
   const gone = join(world.folder(), "gone");
   mkdirSync(gone);
   const main = join(process.cwd(), "dist/cli/main.js");
@@ -42,7 +42,7 @@ it("a server whose start folder was deleted goes on, and asks for cwd where it i
 });
 
 it.each([":memory:", "file:store.db", "file::memory:?cache=shared", "postgres://host/db"])(
-  "--store %s is refused, and no file made",
+  "--store %s is refused, and no file is created",
   (store) => {
     const cwd = world.folder();
     const main = join(process.cwd(), "dist/cli/main.js");

@@ -21,7 +21,7 @@ import {
   STATIC_FILE,
 } from "../kit/clients/opening-lines.ts";
 
-/** A proxy answers as its daemon would, byte for byte, or leaves the answer to the daemon. */
+/** A proxy answers byte for byte as its daemon would, or leaves the answer to the daemon. */
 
 const folder = mkdtempSync(join(tmpdir(), "ccm-static-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -33,7 +33,7 @@ interface Settings {
 
 let files = 0;
 
-/** A file of settings with this text, as a flag. */
+/** Writes a file of settings with `text`, and returns the flag for the file. */
 function file(text: unknown): string[] {
   const path = join(folder, `${String((files += 1))}.json`);
   writeFileSync(path, typeof text === "string" ? text : JSON.stringify(text));
@@ -44,8 +44,8 @@ const answersOf = (settings: Settings) => new StaticAnswers(settings, () => STAT
 const flags = (...argv: string[]): Settings => ({ argv, env: {} });
 const variables = (env: Record<string, string>): Settings => ({ argv: [], env });
 
-/** Every line of a conversation that is answered without a daemon, with what the server answers. */
-async function compared(settings: Settings, lines: readonly string[]): Promise<number> {
+/** Compares each answer of the proxy with the server's. Returns the number of answers given without a daemon. */
+async function compareAnswers(settings: Settings, lines: readonly string[]): Promise<number> {
   const server = inProcessServer(settings).connect();
   const proxy = answersOf(settings);
   let answered = 0;
@@ -63,11 +63,11 @@ async function compared(settings: Settings, lines: readonly string[]): Promise<n
   return answered;
 }
 
-/** All combinations, of which none is without a tool. */
+/** Toolsets, in all combinations with a tool. */
 const TOOLSETS = ["agent", "query", "chat", "configure"];
 const subsets = Array.from({ length: 15 }, (_, at) => TOOLSETS.filter((_name, bit) => ((at + 1) >> bit) & 1));
 
-/** Settings that change answers, with the number of answers that need no daemon: a legacy client's and a modern one's. */
+/** Settings that change answers, with the number of answers without a daemon for a legacy and a modern client. */
 const SETTINGS: [string, Settings, [number, number]][] = [
   ["no settings", flags(), [7, 5]],
   ...subsets.map((each): [string, Settings, [number, number]] => {
@@ -80,10 +80,10 @@ const SETTINGS: [string, Settings, [number, number]][] = [
   ["toolsets of a file", flags(...file({ toolsets: ["configure", "agent"] })), [7, 5]],
   ["a flag over a variable", { argv: ["--toolsets", "agent"], env: { CLAUDE_CODE_MCP_TOOLSETS: "query" } }, [7, 5]],
   ["query switched off", flags("--toolsets", "agent,query", "--query", '{"enabled":false}'), [7, 5]],
-  ["sessions of the disk", flags("--allow-disk-resume"), [7, 5]],
-  ["sessions of the disk, by a variable", variables({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" }), [7, 5]],
+  ["disk resume", flags("--allow-disk-resume"), [7, 5]],
+  ["disk resume by a variable", variables({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" }), [7, 5]],
   ["a longest wait", flags("--toolsets", "all", "--max-wait-ms", "120000"), [7, 5]],
-  ["a longest wait and sessions of the disk", flags("--max-wait-ms=1000", "--allow-disk-resume=true"), [7, 5]],
+  ["a longest wait and disk resume", flags("--max-wait-ms=1000", "--allow-disk-resume=true"), [7, 5]],
   [
     "defaults of queries",
     {
@@ -108,15 +108,15 @@ const SETTINGS: [string, Settings, [number, number]][] = [
 ];
 
 describe.each(SETTINGS)("with %s", (_, settings, [legacy, later]) => {
-  it("a client of each era is answered as the server answers it", async () => {
+  it("a proxy answers a client of each era as the server does", async () => {
     for (const clientInfo of [INFO, CLAUDE_CODE]) {
-      expect(await compared(settings, legacyLines({ clientInfo }))).toBe(legacy);
-      expect(await compared(settings, modernLines({ clientInfo }))).toBe(later);
+      expect(await compareAnswers(settings, legacyLines({ clientInfo }))).toBe(legacy);
+      expect(await compareAnswers(settings, modernLines({ clientInfo }))).toBe(later);
     }
   });
 });
 
-/** Values of a setting that a proxy checks by hand, as its variable has them. */
+/** Values of a setting that a proxy checks by hand, in the form of its variable. */
 function valuesOf({ byHand, reading }: TableSetting): string[] {
   if (!byHand || reading === "json") return [];
   if (reading === "boolean") return ["true", "false"];
@@ -129,15 +129,15 @@ it("no setting that a proxy knows changes an answer unnoticed", async () => {
   const rows = every.flatMap((setting) => valuesOf(setting).map((value) => ({ key: setting.key, setting, value })));
   for (const { key, setting, value } of rows) {
     const all: Record<string, string> = { CLAUDE_CODE_MCP_TOOLSETS: "all", [setting.variable]: value };
-    const answered = await compared(variables(all), [modern("server/discover"), modern("tools/list")]);
-    // A client of a daemon may not give those of the server.
+    const answered = await compareAnswers(variables(all), [modern("server/discover"), modern("tools/list")]);
+    // A client of a daemon may not give settings of the server.
     const isLeft = setting.of === "server" || (key === "dynamicDescription" && value === "true");
     expect({ key, value, answered }).toEqual({ key, value, answered: isLeft ? 0 : 2 });
   }
   expect(rows.length).toBeGreaterThan(60);
 });
 
-it("the default mode of queries is described as the server does, for each bound and gate", async () => {
+it("a proxy describes the default mode of queries as the server does, for each bound and gate", async () => {
   for (const mode of PERMISSION_MODES) {
     for (const bound of BOUNDS) {
       for (const bypass of ["--allow-bypass", "--no-allow-bypass"]) {
@@ -150,16 +150,16 @@ it("the default mode of queries is described as the server does, for each bound 
           bound,
           bypass,
         ];
-        expect(await compared(flags(...argv), [modern("tools/list")])).toBe(1);
+        expect(await compareAnswers(flags(...argv), [modern("tools/list")])).toBe(1);
       }
     }
   }
 });
 
-it("every version that the SDK accepts is answered, and differs in nothing else", async () => {
+it("a proxy answers every version that the SDK accepts as the server does", async () => {
   expect(STATIC_FILE.versions).toEqual(SUPPORTED_PROTOCOL_VERSIONS);
   for (const protocolVersion of STATIC_FILE.versions) {
-    expect(await compared(flags(), legacyLines({ protocolVersion }))).toBe(7);
+    expect(await compareAnswers(flags(), legacyLines({ protocolVersion }))).toBe(7);
   }
 });
 
@@ -178,7 +178,7 @@ const info = fc.record(
   { requiredKeys: ["version"] },
 );
 
-it("a client that the server refuses is left to it, whatever it says of itself", async () => {
+it("a proxy leaves a client that the server refuses to the server, whatever the client says of itself", async () => {
   const server = inProcessServer(flags());
   let answered = 0;
   const isRight = async (first: string) => {
@@ -199,35 +199,35 @@ it("a client that the server refuses is left to it, whatever it says of itself",
   expect(answered).toBeGreaterThan(50);
 });
 
-describe("is left to the daemon:", () => {
+describe("messages that a proxy leaves to its daemon", () => {
   it.each<[string, string[]]>([
-    ["a version that is unknown", [initialize({ protocolVersion: "2099-01-01" })]],
+    ["an unknown version", [initialize({ protocolVersion: "2099-01-01" })]],
     ["a client without a name", [initialize({ clientInfo: {} })]],
     ["a second initialize", [initialize(), initialize()]],
     ["an initialize behind another message", [line({ id: 1, method: "ping" }), initialize()]],
     ["an initialize behind a list of the later era", [modern("tools/list"), initialize()]],
     ["a list before initialize", [line({ id: 1, method: "tools/list" })]],
-    ["initialized without initialize", [line({ method: "notifications/initialized" })]],
+    ["notifications/initialized without initialize", [line({ method: "notifications/initialized" })]],
     ["a discover of the earlier era", [initialize(), line({ id: 2, method: "server/discover" })]],
     ["a request of the later era behind initialize", [initialize(), modern("tools/list")]],
     ["a page of a list", [initialize(), line({ id: 2, method: "tools/list", params: { cursor: "x" } })]],
-    ["a level that is none", [initialize(), line({ id: 2, method: "logging/setLevel", params: { level: "x" } })]],
+    ["an invalid level", [initialize(), line({ id: 2, method: "logging/setLevel", params: { level: "x" } })]],
     ["a ping of the later era", [modern("ping")]],
-    ["a version of the later era that is unknown", [modern("server/discover", { protocolVersion: "2099-01-01" })]],
-    ["a wrong level of the later era", [modern("tools/list", { logLevel: "x" })]],
+    ["an unknown version of the later era", [modern("server/discover", { protocolVersion: "2099-01-01" })]],
+    ["an invalid level of the later era", [modern("tools/list", { logLevel: "x" })]],
     ["a call", [initialize(), line({ id: 2, method: "tools/call", params: { name: "claude_code" } })]],
     ["another notification", [initialize(), line({ method: "notifications/cancelled", params: { requestId: 0 } })]],
     ["a batch", [`[${initialize()}]`]],
-    ["what is not JSON", ["{"]],
-    ["another JSON-RPC", [initialize().replace("2.0", "1.0")]],
-    ["an id that is none", [initialize().replace('"id":0', '"id":{}')]],
+    ["invalid JSON", ["{"]],
+    ["another JSON-RPC version", [initialize().replace("2.0", "1.0")]],
+    ["an invalid id", [initialize().replace('"id":0', '"id":{}')]],
     ["a long message", [initialize({ clientInfo: { ...INFO, title: "x".repeat(20_000) } })]],
-  ])("%s", (_, lines) => {
+  ])("a proxy leaves %s to its daemon", (_, lines) => {
     const proxy = answersOf(flags());
     expect(lines.map((each) => proxy.answerTo(each)).at(-1)).toBeUndefined();
   });
 
-  it("everything, where the build has written nothing", () => {
+  it("a proxy leaves everything to its daemon if the build has written no answers", () => {
     expect(new StaticAnswers(flags(), () => undefined).answerTo(initialize())).toBeUndefined();
   });
 });

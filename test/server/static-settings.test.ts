@@ -20,14 +20,14 @@ interface Settings {
 
 let files = 0;
 
-/** A file of settings with this text, as a flag. */
+/** Writes a file of settings with `text`, and returns the flag for the file. */
 function file(text: unknown): string[] {
   const path = join(folder, `${String((files += 1))}.json`);
   writeFileSync(path, typeof text === "string" ? text : JSON.stringify(text));
   return ["--config", path];
 }
 
-/** A user's file with this content, as the variable that leads to it. */
+/** Writes a user's file with `content`, and returns the variable that leads to the file. */
 function userFile(content: unknown): Record<string, string> {
   const home = join(folder, String((files += 1)));
   mkdirSync(join(home, "claude-agents-mcp"), { recursive: true });
@@ -39,9 +39,9 @@ const answersOf = (settings: Settings) => new StaticAnswers(settings, () => STAT
 const flags = (...argv: string[]): Settings => ({ argv, env: {} });
 const variables = (env: Record<string, string>): Settings => ({ argv: [], env });
 
-describe("is left to the daemon:", () => {
+describe("settings with which a proxy leaves every answer to its daemon", () => {
   it.each<[string, Settings]>([
-    ["descriptions that follow sessions", flags("--dynamic-description")],
+    ["dynamic descriptions", flags("--dynamic-description")],
     ["an unknown flag", flags("--alow-dir", "/x")],
     ["an argument that is no flag", flags("x")],
     ["a flag without its value", flags("--toolsets")],
@@ -51,25 +51,25 @@ describe("is left to the daemon:", () => {
     ["no toolset", flags("--toolsets=")],
     ["no tool", flags("--toolsets", "query", "--query", '{"enabled":false}')],
     ["a number out of its range", flags("--max-live", "0")],
-    ["a number of a variable that is none", variables({ CLAUDE_CODE_MCP_MAX_LIVE: "x" })],
+    ["an invalid number of a variable", variables({ CLAUDE_CODE_MCP_MAX_LIVE: "x" })],
     ["an empty list of folders", variables({ CLAUDE_CODE_MCP_ALLOW_DIRS: "" })],
-    ["a switch that is none", flags("--allow-bypass=yes")],
+    ["an invalid switch", flags("--allow-bypass=yes")],
     ["rules", flags("--deny-rules", "Bash(rm *)")],
     ["an approver that has settings", flags("--approvals", "webhook")],
     ["an approver that is named twice", flags("--approvals", "console,console:0")],
     ["settings of an approver", flags("--notify-url", "https://example.com")],
-    ["a sandbox that has to be there", flags("--sandbox", "required")],
-    ["a folder that has to be there", variables({ CLAUDE_CODE_DEFAULT_CWD: "/none" })],
-    ["a store of a kind that is unknown", flags("--store", "postgres://host/db")],
-    ["a file that is not there", flags("--config", "/none.json")],
+    ["a required sandbox", flags("--sandbox", "required")],
+    ["a default folder that is missing", variables({ CLAUDE_CODE_DEFAULT_CWD: "/none" })],
+    ["an unknown kind of store", flags("--store", "postgres://host/db")],
+    ["a missing file", flags("--config", "/none.json")],
     ["a file that is not JSON", flags(...file("{"))],
-    ["a file that is no object", flags(...file([]))],
+    ["a file without an object", flags(...file([]))],
     ["an unknown key of a file", flags(...file({ toolset: ["agent"] }))],
     ["a value of another type in a file", flags(...file({ maxLive: "3" }))],
     ["a setting of an earlier build", variables({ CLAUDE_CODE_MCP_KEEP_MS: "1" })],
     ["an unknown key of the user's file", variables(userFile({ toolset: ["agent"] }))],
     ["bounds of the user's file", variables(userFile({ bounds: { toolsets: ["query"] } }))],
-  ])("%s", (_, settings) => {
+  ])("a proxy leaves every answer to its daemon with %s", (_, settings) => {
     expect(answersOf(settings).answerTo(initialize())).toBeUndefined();
     expect(answersOf(settings).answerTo(modern("server/discover"))).toBeUndefined();
   });
@@ -111,7 +111,7 @@ const values = fc.oneof(
 );
 const keys = fc.constantFrom(...STATIC_FILE.settings.map(({ key }) => key));
 
-it("settings that are read without schemas are those that the server reads", () => {
+it("settings read without schemas equal those that the server reads", () => {
   let read = 0;
   const isSame = (argv: string[], env: Record<string, string>) => {
     const known = readSettings(STATIC_FILE.settings, { argv, env });

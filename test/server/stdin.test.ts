@@ -4,7 +4,7 @@ import { createInterface, type Interface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { INITIALIZE } from "../kit/servers/http-server.ts";
 
-/** Every line on stdin has an answer, or a line of the log where no client could read one. */
+/** Every line on stdin is answered, or logged if no client could read an answer. */
 
 let child: ChildProcessWithoutNullStreams;
 let answers: Interface;
@@ -32,7 +32,7 @@ const request = (fields: object): string => JSON.stringify({ jsonrpc: "2.0", id:
 const CHECKED = "claude_code_session";
 const raw = (id: string): string => `{"jsonrpc":"2.0","id":${id},"method":"ping"}`;
 
-describe("a line on stdin is answered with an error", () => {
+describe("invalid lines on stdin", () => {
   it.each([
     ["that is not JSON", "hello", -32_700, null],
     ["that is half a message", '{"jsonrpc":"2.0","id":5', -32_700, null],
@@ -41,20 +41,20 @@ describe("a line on stdin is answered with an error", () => {
     ["that is an empty batch", "[]", -32_600, null],
     ["that is a batch", `[${raw("5")}]`, -32_600, 5],
     ["with a fractional id", raw("1.5"), -32_600, 1.5],
-    ["with an id beyond all numbers", raw("1e999"), -32_600, Infinity],
+    ["with an id too large for a number", raw("1e999"), -32_600, Infinity],
     ["with an id of 300,000 characters", raw(`"${"y".repeat(300_000)}"`), -32_600, "y".repeat(300_000)],
     ["whose id is null", raw("null"), -32_600, null],
     ["whose id is an object", raw("{}"), -32_600, null],
-    ["whose method has no id", request({ method: "notifications/initialized" }), -32_600, 5],
-    ["of another JSON-RPC", request({ jsonrpc: "1.0" }), -32_600, 5],
-    ["without a JSON-RPC", request({ jsonrpc: undefined }), -32_600, 5],
+    ["with an id and the method of a notification", request({ method: "notifications/initialized" }), -32_600, 5],
+    ["of another JSON-RPC version", request({ jsonrpc: "1.0" }), -32_600, 5],
+    ["without a JSON-RPC version", request({ jsonrpc: undefined }), -32_600, 5],
     ["whose method is a number", request({ method: 5 }), -32_600, 5],
     ["whose params are a number", request({ params: 5 }), -32_602, 5],
     ["whose params are a list", request({ params: [5] }), -32_602, 5],
     ["of 20,000 values", request({ params: { x: Array.from({ length: 20_000 }, () => 0) } }), -32_600, 5],
     ["nested 2,000 deep", `{"jsonrpc":"2.0","id":5,"x":${"[".repeat(2000)}${"]".repeat(2000)}}`, -32_600, 5],
     ["of 34 MB", request({ params: { x: "x".repeat(34_000_000) } }), -32_600, 5],
-  ])("%s", async (_, line, code, id) => {
+  ])("a line %s is answered with an error", async (_, line, code, id) => {
     expect(await answerTo(line)).toMatchObject({ jsonrpc: "2.0", id, error: { code } });
   });
 });
@@ -65,7 +65,7 @@ it("an id that JavaScript would round comes back as it was sent", async () => {
   expect(await answered).toEqual([expect.stringMatching(/^\{"jsonrpc":"2\.0","id":9007199254740993,"error":\{/)]);
 });
 
-describe("an error names the field", () => {
+describe("fields that errors name", () => {
   const related = "io.modelcontextprotocol/related-task";
   const later = { "io.modelcontextprotocol/protocolVersion": "2026-07-28" };
   const meta = (fields: object) => ({ params: { _meta: fields } });
@@ -87,7 +87,7 @@ describe("an error names the field", () => {
     ["params.arguments", { method: "tools/call", params: { name: "x", arguments: "[" } }],
     ["params.level", { method: "logging/setLevel" }],
     ["params.protocolVersion", { method: "initialize", params: {} }],
-  ])("%s: %j", async (name, fields) => {
+  ])("an error names the field %s: %j", async (name, fields) => {
     const all = { params: {}, ...fields };
     const { error } = (await answerTo(request(all))) as { error: { code: number; message: string } };
     expect([-32_600, -32_602]).toContain(error.code);
@@ -95,7 +95,7 @@ describe("an error names the field", () => {
   });
 });
 
-describe("a line on stdin is taken as it is meant", () => {
+describe("odd lines on stdin that are accepted", () => {
   const list = (fields: object) => request({ method: "tools/list", ...fields });
   const opening = (params: object) => request({ ...INITIALIZE, id: 5, params: { ...INITIALIZE.params, ...params } });
   const call = (args: unknown) => request({ method: "tools/call", params: { name: CHECKED, arguments: args } });
@@ -103,21 +103,21 @@ describe("a line on stdin is taken as it is meant", () => {
     ["behind a byte order mark", `\uFEFF${list({})}`],
     ["between spaces that JSON does not have", `\u00A0${list({})}\u00A0`],
     ["with one more field", list({ sessionId: "x" })],
-    ["with a field of the name of a prototype", list({}).replace("{", '{"__proto__":{"x":1},')],
-    ["with null for what is not there", list({ params: null, result: null, error: null })],
+    ["with a field named __proto__", list({}).replace("{", '{"__proto__":{"x":1},')],
+    ["with null for absent fields", list({ params: null, result: null, error: null })],
     ["with null in its parameters", list({ params: { cursor: null, _meta: { progressToken: null } } })],
-    ["without a _meta", list({ params: { _meta: null } })],
+    ["with null for _meta", list({ params: { _meta: null } })],
     ["with empty lists for empty objects", list({ params: { _meta: [] } })],
     ["with an empty list of parameters", list({ params: [] })],
     ["with null for arguments", call(null)],
     ["with arguments as text", call('{"action":"list"}')],
-    ["of `initialize`, with null for what is not there", JSON.stringify({ ...INITIALIZE, id: 5, x: null })],
-    ["of `initialize`, with null for no capabilities", opening({ capabilities: null })],
-  ])("%s", async (_, line) => {
+    ["of `initialize`, with null for an unknown field", JSON.stringify({ ...INITIALIZE, id: 5, x: null })],
+    ["of `initialize`, with null for capabilities", opening({ capabilities: null })],
+  ])("a line %s is accepted", async (_, line) => {
     expect(await answerTo(line)).toMatchObject({ id: 5, result: {} });
   });
 
-  it("with null for the id of a notification", async () => {
+  it("a notification with null for its id is accepted", async () => {
     const before = stderr.length;
     expect(await answerTo(`${request({ id: null, method: "notifications/x" })}\n${raw("6")}`)).toMatchObject({ id: 6 });
     expect(stderr.slice(before)).not.toContain("not a valid message");

@@ -16,7 +16,7 @@ it("stdout carries JSON-RPC and nothing else, even in a session that makes every
     env: {
       PATH: process.env["PATH"],
       HOME: world.folder(),
-      // A misspelt setting, an untrusted directory and debugging of Claude Code itself: all of them write lines.
+      // A misspelt setting, an untrusted directory and debugging of Claude Code each write lines.
       CLAUDE_CODE_MCP_NO_SUCH_SETTING: "1",
       CLAUDE_CODE_MCP_DAEMON: "off",
       DEBUG: "*",

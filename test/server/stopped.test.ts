@@ -7,14 +7,14 @@ import { startHttp } from "../kit/servers/http-server.ts";
 import { storedEvents } from "../kit/store/stored.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A server that goes on with the Claude Code of one that was killed ends it in good order, as one that it has started. */
+/** A server that continues the Claude Code of a killed server also ends the process in good order. */
 
 const world = useWorld();
 const home = () => join(world.configFolder, "..");
 const args = ["--allow-rules", "Bash"];
 const TOKEN = "ccm_of-the-operator-of-a-server-that-is-killed-01";
 
-/** Pids of the shims of this world. */
+/** Pids of the shims of `world`. */
 function shims(): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -29,8 +29,8 @@ function shims(): number[] {
     });
 }
 
-/** What a session is to run that waits in a command until `go` is there; `ran` is there when it has begun to wait. */
-function waiting() {
+/** Prompt whose command creates `ran` and then waits until `go` exists. */
+function waitingCommand() {
   const cwd = world.folder();
   const [ran, go] = [join(cwd, "ran"), join(cwd, "go")];
   const command = `touch ${ran}; until [ -e ${go} ]; do sleep 0.05; done`;
@@ -50,12 +50,12 @@ async function expectNothingLeft(): Promise<void> {
 }
 
 it(
-  "a daemon that is stopped as soon as it has a running turn of a killed one interrupts it",
+  "a daemon that is stopped as soon as it has taken over a running turn interrupts the turn",
   { timeout: 90_000 },
   async () => {
     const first = await world.daemon({ args, name: "killed" });
     const client = await first.client();
-    const { begin, hasBegun } = waiting();
+    const { begin, hasBegun } = waitingCommand();
     const { sessionId } = await client.call("claude_code", begin);
     await hasBegun();
     await client.close();
@@ -70,7 +70,7 @@ it(
 );
 
 it(
-  "a server over HTTP goes on with a turn of a killed one, and leaves nothing behind when it ends",
+  "a server over HTTP continues a turn of a killed server, and leaves nothing behind when it ends",
   { timeout: 90_000 },
   async () => {
     const tokenFile = join(world.folder(), "token");
@@ -83,7 +83,7 @@ it(
     };
     const first = await startHttp(start);
     const client = await first.connect();
-    const { begin, go, hasBegun } = waiting();
+    const { begin, go, hasBegun } = waitingCommand();
     const { sessionId } = await client.call("claude_code", begin);
     await hasBegun();
     first.signal("SIGKILL");

@@ -8,7 +8,7 @@ import type { ClientKind } from "../kit/clients/connection.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld, type World } from "../kit/world.ts";
 
-/** The main job as users have it, through the daemon that their client starts. The real Claude Code runs it once. */
+/** Main job of users, through the daemon that a client starts. Runs once with the real Claude Code. */
 const real = useWorld({ daemon: "auto" });
 const world = useWorld({ agent: "stand-in", daemon: "auto" });
 
@@ -22,7 +22,7 @@ describe.each<[ClientKind, World]>([
   ["legacy", world],
   ["v1", world],
 ])("the main job, with the %s client", (client, its) => {
-  it("starts a session, approves its write and has the file, goes on in the same process, and denies the next file", async () => {
+  it("a session starts, has its write approved, goes on in the same process, and has the next file denied", async () => {
     const server = await its.shared({ client });
     const cwd = its.folder();
     const file = join(cwd, "a.txt");
@@ -113,7 +113,7 @@ beforeAll(async () => {
 });
 
 describe("waiting with `claude_code_check`", () => {
-  it("wakes on the permission, not before; a poll at 0 ms returns at once", async () => {
+  it("a poll wakes on the permission request, not before; a poll at 0 ms returns at once", async () => {
     const cwd = world.folder();
     const gate = `asked-${cwd}`;
     const script = [{ gateBefore: gate, tools: [{ name: "Bash", input: { command: "touch x" } }] }, { text: "ok" }];
@@ -128,7 +128,7 @@ describe("waiting with `claude_code_check`", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("ends at `waitMs` while the turn goes on, whatever it waits for: `until`", async () => {
+  it("a wait ends at `waitMs` while the turn goes on, whatever event `until` names", async () => {
     const cwd = world.folder();
     const gate = `slow-${cwd}`;
     const { sessionId } = await server.call("claude_code", {
@@ -141,7 +141,7 @@ describe("waiting with `claude_code_check`", () => {
     expect((await server.end(sessionId)).result?.result).toBe("late");
   });
 
-  it("is ended by cancelling the call, and the turn goes on", async () => {
+  it("a wait is ended by cancelling the call, and the turn goes on", async () => {
     const cwd = world.folder();
     const gate = `gone-${cwd}`;
     const { sessionId } = await server.call("claude_code", {
@@ -163,7 +163,7 @@ describe("waiting with `claude_code_check`", () => {
 });
 
 describe("several sessions", () => {
-  it("at once do not mix", async () => {
+  it("sessions that run at once do not mix", async () => {
     const folders = [world.folder(), world.folder()];
     const started = await Promise.all(
       folders.map(async (cwd) => server.call("claude_code", { prompt: scriptTag(write(join(cwd, "own.txt"))), cwd })),

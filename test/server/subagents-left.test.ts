@@ -5,11 +5,13 @@ import { limitedClaude } from "../kit/faults/limited-claude.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** When its own budget ends a turn, Claude Code leaves a foreground subagent running, which goes on asking the model. */
+/**
+ * At the end of its own budget, Claude Code leaves a foreground subagent running, and the subagent goes on asking the model.
+ */
 
 const world = useWorld({ daemon: "auto" });
 let server: Server;
-/** Its Claude Code stops no task. */
+/** Server with a Claude Code that stops no task. */
 let deaf: Server;
 beforeAll(async () => {
   const args = ["--allow-rules", "Bash"];
@@ -17,11 +19,11 @@ beforeAll(async () => {
   deaf = await world.server({ args, env: limitedClaude(world.folder(), 0.1, { deaf: true }) });
 });
 
-/** Of each answer. */
+/** Price of each answer of the model. */
 const PRICE_USD = 0.04;
 const usage = { input_tokens: 10_000, output_tokens: 0 };
 
-/** A shell that outlives the turn, and a foreground subagent that never ends. */
+/** Prompt that starts a shell, which outlives the turn, and a foreground subagent without an end. */
 function prompt(): string {
   const bash = (command: string, more = {}) => ({ name: "Bash", input: { command, description: command, ...more } });
   const steps = Array.from({ length: 80 }, () => ({ delayMs: 100, usage, tools: [bash("true")] }));
@@ -33,8 +35,8 @@ function prompt(): string {
 const asked = (sessionId: string) => world.model.requests.filter((request) => request.sessionId === sessionId).length;
 const LIMIT = { isError: true, errorSubtype: "error_max_budget_usd" };
 
-describe("a foreground subagent that Claude Code leaves running", () => {
-  it("is stopped before the end of the turn is told; a background shell runs on, and the next turn costs nothing", async () => {
+describe("foreground subagents that Claude Code leaves running", () => {
+  it("a foreground subagent is stopped before the turn's end is reported; a background shell runs on", async () => {
     const { sessionId } = await server.call("claude_code", { prompt: prompt(), cwd: world.folder() });
     const end = await server.end(sessionId);
     const requests = asked(sessionId);
@@ -46,7 +48,7 @@ describe("a foreground subagent that Claude Code leaves running", () => {
     await server.call("claude_code_session", { action: "close", sessionId });
   });
 
-  it("and that cannot be stopped ends with the process: the answer names what was lost, and the next prompt runs", async () => {
+  it("a subagent that cannot be stopped ends with the process, whose losses are named; the next prompt runs", async () => {
     const { sessionId } = await deaf.call("claude_code", { prompt: prompt(), cwd: world.folder() });
     const back = scriptTag([{ usage, text: "Back." }]);
     await deaf.call("claude_code_reply", { sessionId, prompt: back, whenBusy: "queue", waitMs: 0 });
@@ -57,7 +59,7 @@ describe("a foreground subagent that Claude Code leaves running", () => {
       { type: "result", data: { result: "Back.", isError: false, totalCostUsd: PRICE_USD } },
     ]);
     expect(background).toEqual([]);
-    // All that the subagent has asked is counted, but for the answer that the kill cut off and the one before it.
+    // Counts all answers to the subagent but the last two: the answer cut off by the kill, and the answer before.
     const answers = Number(ends[0]?.data["totalCostUsd"]) / PRICE_USD;
     expect(answers).toBeGreaterThan(asked(sessionId) - 1 - 3);
     await deaf.call("claude_code_session", { action: "close", sessionId });

@@ -8,7 +8,7 @@ import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A follower of a session is notified of its changes, whichever server runs it; another user is notified of nothing. */
+/** Followers of a session are notified of changes, whichever server runs the session; other users are notified of nothing. */
 
 const ALL = { scopes: ["read", "run", "approve"] };
 const { args: PRINCIPALS, tokens } = namedUsers({ ada: ALL, bob: ALL });
@@ -22,14 +22,14 @@ beforeAll(async () => {
 });
 
 interface Updates {
-  /** The URIs, in order. */
+  /** URIs in the order of their notifications. */
   readonly heard: string[];
   end(): Promise<void>;
 }
 
 const isModern = (kind: ClientKind) => kind === "modern";
 
-/** Follows them as the client's era does. */
+/** Subscribes to `uris` as the client's era does. */
 async function follow({ client }: Connection, kind: ClientKind, uris: string[]): Promise<Updates> {
   const heard: string[] = [];
   const hear = ({ params }: { params: { uri: string } }) => void heard.push(params.uri);
@@ -49,20 +49,20 @@ async function follow({ client }: Connection, kind: ClientKind, uris: string[]):
   return { heard, end: async () => void (await Promise.all(unsubscribe.map(async (each) => each()))) };
 }
 
-async function idle(connection: Connection): Promise<string> {
+async function startIdle(connection: Connection): Promise<string> {
   const prompt = scriptTag([{ text: "Begun." }]);
   const { sessionId } = await connection.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
   return sessionId;
 }
 
-async function goOn(connection: Connection, sessionId: string): Promise<number> {
+async function runTurn(connection: Connection, sessionId: string): Promise<number> {
   const prompt = scriptTag([{ text: "Done." }]);
   const { nextCursor } = await connection.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
   return nextCursor - 1;
 }
 
-/** The state of the session at the last read, repeated at each notification. */
-function reading({ client }: Connection, sessionId: string, { heard }: Updates) {
+/** Returns a function that reads the session. `isLast` is true if no notification came during the read. */
+function sessionReader({ client }: Connection, sessionId: string, { heard }: Updates) {
   return async () => {
     const before = heard.length;
     const { contents } = await client.readResource({ uri: `claude-code://sessions/${sessionId}` });
@@ -73,8 +73,8 @@ function reading({ client }: Connection, sessionId: string, { heard }: Updates) 
   };
 }
 
-/** The error of a subscription, without the id in it. */
-async function answerTo({ client }: Connection, kind: ClientKind, uri: string): Promise<string> {
+/** Grant or error of a subscription, without the session id. */
+async function subscriptionAnswer({ client }: Connection, kind: ClientKind, uri: string): Promise<string> {
   const without = (text: string) => text.replaceAll(/[\da-f]{8}-[\da-f-]{27}(\/events)?/g, "ID");
   if (client instanceof Client && isModern(kind)) {
     const { honoredFilter } = await client.listen({ resourceSubscriptions: [uri] });
@@ -104,16 +104,16 @@ describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) =>
     ["HTTP", async () => http.connect(kind, tokens.ada)],
   ] as const;
   it.each(places)(
-    "over %s: a follower is notified of a turn to its end, and then of nothing more",
+    "over %s, a follower is notified of a turn to its end, and of nothing after the end of its subscription",
     async (_, connect) => {
       const connection = await connect();
-      const sessionId = await idle(connection);
+      const sessionId = await startIdle(connection);
       const [session, events] = [`claude-code://sessions/${sessionId}`, `claude-code://sessions/${sessionId}/events`];
       const updates = await follow(connection, kind, [session, events]);
-      const end = await goOn(connection, sessionId);
-      const read = reading(connection, sessionId, updates);
+      const end = await runTurn(connection, sessionId);
+      const read = sessionReader(connection, sessionId, updates);
       await vi.waitFor(() => expect(new Set(updates.heard)).toEqual(new Set([session, events])), { timeout: 10_000 });
-      // A reader that reads at each notification only has the end of the turn.
+      // A client that reads only at notifications reaches the end of the turn.
       let told = 0;
       await vi.waitFor(
         async () => {
@@ -125,35 +125,37 @@ describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) =>
       );
       await updates.end();
       const heard = updates.heard.length;
-      await goOn(connection, sessionId);
+      await runTurn(connection, sessionId);
       expect(updates.heard).toHaveLength(heard);
       if (connection !== onStdio) await connection.close();
     },
   );
 
-  it("works for a session that another server on the same store runs", async () => {
-    const sessionId = await idle(owner);
+  it("a follower is notified of a session that another server on the store runs", async () => {
+    const sessionId = await startIdle(owner);
     const uri = `claude-code://sessions/${sessionId}/events`;
     const updates = await follow(onStdio, kind, [uri]);
-    await goOn(owner, sessionId);
+    await runTurn(owner, sessionId);
     await vi.waitFor(() => expect(updates.heard).toContain(uri), { timeout: 10_000 });
     await updates.end();
   });
 
-  it("reveals nothing of a session of another user", async () => {
+  it("a follower learns nothing of a session of another user", async () => {
     const [ada, bob] = [await http.connect("modern", tokens.ada), await http.connect(kind, tokens.bob)];
-    const foreign = await idle(ada);
-    const own = await idle(bob);
+    const foreign = await startIdle(ada);
+    const own = await startIdle(bob);
     const uris = [`claude-code://sessions/${foreign}`, `claude-code://sessions/${foreign}/events`];
     const nowhere = "claude-code://sessions/00000000-0000-4000-8000-000000000000";
     // Another user's session is indistinguishable from a missing one.
-    const [first, ...others] = await Promise.all([...uris, nowhere].map(async (uri) => answerTo(bob, kind, uri)));
+    const [first, ...others] = await Promise.all(
+      [...uris, nowhere].map(async (uri) => subscriptionAnswer(bob, kind, uri)),
+    );
     expect(first).toContain(isModern(kind) ? "granted: []" : "SESSION_NOT_FOUND");
     expect(others).toEqual([first, first]);
     const mine = `claude-code://sessions/${own}`;
     const updates = await follow(bob, kind, isModern(kind) ? [...uris, nowhere, mine] : [mine]);
-    await goOn(ada, foreign);
-    await goOn(bob, own);
+    await runTurn(ada, foreign);
+    await runTurn(bob, own);
     await vi.waitFor(() => expect(updates.heard).toContain(mine), { timeout: 10_000 });
     expect(new Set(updates.heard)).toEqual(new Set([mine]));
     await Promise.all([ada.close(), bob.close()]);

@@ -10,7 +10,7 @@ import { calling, writing } from "../kit/people/fake-user.ts";
 import { overHttp, type TaskClient } from "../kit/clients/tasks-client.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Access to tasks, the scopes of their actions, and tasks that do not run or do not end. */
+/** Access to tasks, scopes of their actions, and tasks that do not run or do not end. */
 
 const ALL = { scopes: ["read", "run", "approve"] };
 const { args: PRINCIPALS, tokens } = namedUsers({
@@ -39,8 +39,8 @@ const METHODS = ["tasks/get", "tasks/update", "tasks/cancel"];
 const MISSING = -32_021;
 const INVALID = -32_602;
 
-/** A turn that has asked whether it may write a file. */
-async function asking(client: TaskClient) {
+/** Starts a turn that asks to write `file`. */
+async function askToWrite(client: TaskClient) {
   const cwd = world.folder();
   const file = join(cwd, "a");
   const begun = await client.begin("claude_code", { prompt: calling([writing(file)]), cwd });
@@ -53,9 +53,9 @@ async function asking(client: TaskClient) {
   return { ...begun, asked, file, answer };
 }
 
-describe("a task", () => {
-  it("of another user looks like one that does not exist, and takes no action", async () => {
-    const { answer, file, task } = await asking(ada);
+describe("access to tasks, and their end", () => {
+  it("a task of another user looks like a missing task, and takes no action", async () => {
+    const { answer, file, task } = await askToWrite(ada);
     const bob = overHttp(server, tokens.bob);
     const [session = "", event, prompt = ""] = task.taskId.split(".");
     const other = "00000000-0000-4000-8000-000000000000";
@@ -78,7 +78,7 @@ describe("a task", () => {
     await ada.result("tasks/cancel", { taskId: task.taskId });
   });
 
-  it("is not created for clients that do not declare tasks, nor for those of the earlier era", async () => {
+  it("no task is created for clients that do not declare tasks, nor for clients of the earlier era", async () => {
     const without = ada.declaring({ elicitation: {} });
     for (const method of METHODS) {
       for (const params of [{}, { taskId: "x" }]) {
@@ -97,8 +97,8 @@ describe("a task", () => {
     expect(client.getServerCapabilities()?.extensions).toBeUndefined();
   });
 
-  it("needs a scope for each action, and done and refused actions are audited", async () => {
-    const { answer, file, sessionId, task } = await asking(ada);
+  it("each action of a task needs a scope, and done and refused actions are audited", async () => {
+    const { answer, file, sessionId, task } = await askToWrite(ada);
     const { taskId } = task;
     const refused = async (token: string, method: string, params: object) => {
       expect(await overHttp(server, token).refusal(method, params)).toMatchObject({
@@ -108,7 +108,7 @@ describe("a task", () => {
     };
     await refused(tokens.eve, "tasks/update", answer({ decision: "allow" }));
     await refused(tokens.joe, "tasks/cancel", { taskId });
-    // A caller who may not approve is not asked.
+    // A caller without the scope `approve` is not asked.
     const eve = overHttp(server, tokens.eve);
     const own = await eve.begin("claude_code", { prompt: calling([writing(file)]), cwd: world.folder() });
     const { events } = await (await server.connect("modern", tokens.eve)).news(own.sessionId);
@@ -128,15 +128,15 @@ describe("a task", () => {
     expect(about("ada", "tasks/get").every(({ outcome }) => outcome !== "ok")).toBe(true);
   });
 
-  it("takes no invalid answer, stays open under the same key, and goes on when the form is closed", async () => {
-    const { answer, asked, file, task } = await asking(ada);
+  it("a task refuses an invalid answer, stays open under the same key, and goes on when the form is closed", async () => {
+    const { answer, asked, file, task } = await askToWrite(ada);
     const unclear = await ada.refusal("tasks/update", answer({ decision: "perhaps" }));
     expect(unclear).toMatchObject({ code: INVALID, message: expect.stringContaining("not a complete answer") });
     const again = await ada.until(task, "input_required");
     expect(Object.keys(again.inputRequests ?? {})).toEqual(Object.keys(asked.inputRequests ?? {}));
     const [key = ""] = Object.keys(asked.inputRequests ?? {});
     await ada.result("tasks/update", { taskId: task.taskId, inputResponses: { [key]: { action: "cancel" } } });
-    // The next on the approval chain has it: the model that called.
+    // The request has passed to the next approver, the calling model.
     const left = await ada.get(task);
     expect(left).toMatchObject({ status: "working", statusMessage: expect.stringContaining("waiting for a decision") });
     const model = await server.connect("modern", tokens.ada);
@@ -148,8 +148,8 @@ describe("a task", () => {
     expect(existsSync(file)).toBe(true);
   });
 
-  it("waits in the queue, is dropped from it, and leaves the turn that runs alone", async () => {
-    const { answer, sessionId, task } = await asking(ada);
+  it("a task waits in the queue and is dropped from there, without effect on the running turn", async () => {
+    const { answer, sessionId, task } = await askToWrite(ada);
     const queued = { sessionId, prompt: scriptTag([{ text: "Later." }]), whenBusy: "queue" };
     const [one, two] = [await ada.begin("claude_code_reply", queued), await ada.begin("claude_code_reply", queued)];
     expect(await ada.get(one.task)).toMatchObject({
@@ -162,7 +162,7 @@ describe("a task", () => {
       status: "cancelled",
       statusMessage: expect.stringContaining("not run"),
     });
-    // A request of a turn appears in its own task only.
+    // A request of a turn appears in the task of that turn only.
     await ada.result("tasks/update", { ...answer({ decision: "allow" }), taskId: one.task.taskId });
     expect(await ada.get(task)).toMatchObject({ status: "input_required" });
     await ada.result("tasks/update", answer({ decision: "allow" }));
@@ -171,8 +171,8 @@ describe("a task", () => {
     expect(first.result?.structuredContent.result?.result).toBe("Over.");
   });
 
-  it("of a prompt that joins a turn ends with that turn; of a session that is closed it is cancelled", async () => {
-    const { answer, sessionId, task } = await asking(ada);
+  it("a task of a steering prompt ends with the joined turn; a task of a cancelled session is cancelled", async () => {
+    const { answer, sessionId, task } = await askToWrite(ada);
     const steering = { sessionId, prompt: "Make haste.", whenBusy: "steer" };
     const joined = await ada.begin("claude_code_reply", steering);
     expect(joined.task.taskId).not.toBe(task.taskId);
@@ -180,16 +180,16 @@ describe("a task", () => {
     await ada.result("tasks/update", answer({ decision: "allow" }));
     const done = await ada.until(joined.task, "completed");
     expect(done.result).toEqual((await ada.until(task, "completed")).result);
-    const next = await asking(ada);
+    const next = await askToWrite(ada);
     const model = await server.connect("modern", tokens.ada);
     await model.call("claude_code_session", { action: "cancel", sessionId: next.sessionId });
     expect(await ada.get(next.task)).toMatchObject({ status: "cancelled" });
   });
 
-  it("is reported by the next server, with what was done and that the restart ended what ran", async () => {
+  it("a task is reported by the next server, with its result or the fact that the restart ended it", async () => {
     const done = await ada.begin("claude_code", { prompt: scriptTag([{ text: "Done." }]), cwd: world.folder() });
     const { result } = await ada.until(done.task, "completed");
-    const { task } = await asking(ada);
+    const { task } = await askToWrite(ada);
     await server.close();
     server = await start();
     ada = overHttp(server, tokens.ada);

@@ -9,7 +9,7 @@ import { calling, writing } from "../kit/people/fake-user.ts";
 import { overHttp, overStdio, type TaskClient } from "../kit/clients/tasks-client.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Tasks: followed, answered and cancelled by the Tasks extension alone. */
+/** Tasks that are followed, answered and cancelled by the Tasks extension alone. */
 
 const world = useWorld({ agent: "stand-in", daemon: "auto" });
 let shared: HttpServer;
@@ -22,7 +22,7 @@ const WAYS = {
   stdio: async () => overStdio(await world.server({ client: "2026-07-28" })),
 };
 
-/** The part of a task that Claude Code passes to its model. */
+/** Fields of a task that Claude Code passes to its model. */
 const AgentTask = z.looseObject({ "com.anthropic/agent-task": z.object({ modelImmediateResponse: z.string() }) });
 
 const accept = (content: object) => ({ action: "accept", content });
@@ -33,11 +33,11 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     client = await WAYS[way]();
   });
 
-  it("exists at once, asks its person, takes the answer and is completed with the tool's result", async () => {
+  it("a task exists at once, asks its person, takes the answer, and completes with the tool's result", async () => {
     const cwd = world.folder();
     const files = ["a", "b"].map((name) => join(cwd, name));
     const prompt = calling(files.map(writing));
-    // It never waits itself: the client polls.
+    // `waitMs` has no effect on a task, because the client polls.
     const { sessionId, task } = await client.begin("claude_code", { prompt, cwd, waitMs: 45_000 });
     expect(task).toMatchObject({ resultType: "task", status: "working", pollIntervalMs: 1_000, sessionId });
     const { modelImmediateResponse } = AgentTask.parse(task["_meta"])["com.anthropic/agent-task"];
@@ -68,7 +68,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     expect(told.match(/"by":"user"/g)).toHaveLength(2);
   });
 
-  it("is cancelled: the turn ends, the session stays, and a reply is the next task; the first one is still reported", async () => {
+  it("a cancelled task ends its turn, not its session; a reply is the next task, and the first is still reported", async () => {
     const cwd = world.folder();
     const begun = await client.begin("claude_code", { prompt: calling([writing(join(cwd, "a"))]), cwd });
     await client.until(begun.task, "input_required");
@@ -91,7 +91,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     expect((await client.get(task)).result).toEqual(done.result);
   });
 
-  it("is completed with the result of a turn that failed", async () => {
+  it("a task completes with the result of a turn that failed", async () => {
     const prompt = scriptTag([{ error: { status: 400, message: "No such thing.", times: 9 } }]);
     const { task } = await client.begin("claude_code", { prompt, cwd: world.folder() });
     const { result } = await client.until(task, "completed");
@@ -99,7 +99,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     expect(result?.structuredContent.result?.result).toContain("No such thing.");
   });
 
-  it("is not created where nothing was begun, or for tools that only read", async () => {
+  it("no task is created if nothing was begun, nor for tools that only read", async () => {
     const refused = await client.call("claude_code", { prompt: "x", cwd: "/there/is/no/such/folder" });
     expect(refused).toMatchObject({ isError: true, resultType: "complete" });
     expect(refused["taskId"]).toBeUndefined();

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 
 describe("a call that blocks", () => {
-  it("returns the result of its turn, and may wait for longer than 45 s where the operator allows it", async () => {
+  it("a call returns the result of its turn, and may wait for longer than 45 s with --max-wait-ms", async () => {
     const patient = await world.server({ args: ["--max-wait-ms", "90000"] });
     const cwd = world.folder();
     const start = { prompt: scriptTag([{ gateBefore: cwd, text: "At last." }]), cwd, waitMs: 90_000 };
@@ -32,7 +32,7 @@ describe("a call that blocks", () => {
 });
 
 describe("one prompt at a time", () => {
-  it("a second prompt while a turn runs is SESSION_BUSY, and the turn is not harmed", async () => {
+  it("a second prompt while a turn runs is SESSION_BUSY, and the turn goes on", async () => {
     const cwd = world.folder();
     const gate = `busy-${cwd}`;
     const { sessionId } = await server.call("claude_code", {
@@ -74,7 +74,7 @@ describe("one prompt at a time", () => {
 });
 
 describe("cancel", () => {
-  it("is final while a permission is asked: the tool does not run, nothing is left, and the session takes no more", async () => {
+  it("cancel during a permission request is final: the tool does not run, nothing is left, no prompt is taken", async () => {
     const cwd = world.folder();
     const file = join(cwd, "never.txt");
     const script = [{ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] }, { text: "no" }];
@@ -109,9 +109,9 @@ describe("cancel", () => {
   });
 });
 
-it("tells sums of money without the digits that summing made, wherever they are told", async () => {
+it("sums of money are reported without rounding errors in every answer", async () => {
   const cwd = world.folder();
-  // Seven calls of 0.0008 USD: added up, 0.005600000000000001.
+  // Seven calls of 0.0008 USD add up to 0.005600000000000001.
   const looks = Array.from({ length: 6 }, () => ({
     tools: [{ name: "Read", input: { file_path: join(cwd, "none") } }],
   }));

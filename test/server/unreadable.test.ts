@@ -12,11 +12,11 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { changeStore, DAMAGES } from "../kit/store/damage.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Sessions whose rows cannot be read, in a store that servers, the console, the commands and `doctor` use. */
+/** Sessions with unreadable rows, in a store that servers, the console, the commands and `doctor` use. */
 
 const world = useWorld({ agent: "stand-in" });
 const SOUND = id(0xa11);
-/** Its last event is damaged, and no other part of it. */
+/** Session with a damaged last event, and no other damage. */
 const LOSSY = id(0xb0b);
 const ids = DAMAGES.map((_, n) => id(n));
 const OF_STATE = ids[0]!;
@@ -36,7 +36,7 @@ beforeAll(async () => {
     }
   });
   const lossy = `UPDATE events SET event = '{' WHERE session_id = '${LOSSY}' AND id = 2`;
-  // Every server that looks for a free slot reads those that are recorded as at work.
+  // Every server that looks for a free slot reads the sessions recorded as at work.
   const atWork = `UPDATE sessions SET status = 'running', at_work = 1 WHERE id = '${OF_STATE}'`;
   await changeStore(file, lossy, atWork, ...DAMAGES.map(({ sql }, n) => sql(ids[n]!)));
   server = await world.server({ args });
@@ -44,14 +44,14 @@ beforeAll(async () => {
   page = await signIn(http, "ccm_of-the-operator-of-these-tests-0123456789");
 });
 
-describe("a server whose store holds sessions that cannot be read", () => {
-  it("starts new sessions and goes on with the others", async () => {
+describe("a server whose store holds unreadable sessions", () => {
+  it("a server with unreadable sessions starts new sessions", async () => {
     const say = (text: string) => `${text}? ${scriptTag([{ text }])}`;
     const begun = await server.call("claude_code", { prompt: say("new"), cwd: world.folder(), waitMs: 40_000 });
     expect(begun).toMatchObject({ status: "idle", result: { result: "new", isError: false } });
   });
 
-  it("lists them as failed", async () => {
+  it("a list shows unreadable sessions as failed", async () => {
     const { sessions } = await server.call("claude_code_session", { action: "list", limit: 50 });
     const rows = z.array(z.looseObject({ sessionId: z.string(), status: z.string() })).parse(sessions);
     const failed = rows.filter(({ errorSubtype }) => errorSubtype === "unreadable");
@@ -60,7 +60,7 @@ describe("a server whose store holds sessions that cannot be read", () => {
     expect(rows.map(({ sessionId }) => sessionId)).toContain(SOUND);
   });
 
-  it("tells one, and several, with the reason in the result", async () => {
+  it("a poll of an unreadable session, alone or among several, has the reason in its result", async () => {
     const unreadable = { isError: true, errorSubtype: "unreadable" };
     const one = await server.call("claude_code_check", {
       action: "poll",
@@ -86,7 +86,7 @@ describe("a server whose store holds sessions that cannot be read", () => {
     );
   });
 
-  it("tells an event that cannot be read as lost, and the end of a turn that it was", async () => {
+  it("an unreadable event is reported as lost, and so is the end of a turn", async () => {
     const told = await server.call("claude_code_check", { action: "poll", sessionId: LOSSY, cursor: 1, waitMs: 0 });
     const message = "Event 2 cannot be read (content: not valid JSON).";
     expect(told).toMatchObject({
@@ -99,12 +99,12 @@ describe("a server whose store holds sessions that cannot be read", () => {
     });
   });
 
-  it("refuses work in them with the reason", async () => {
+  it("a reply to an unreadable session is refused with the reason", async () => {
     const told = await server.refusal("claude_code_reply", { sessionId: OF_STATE, prompt: "go on" });
     expect(told).toMatchObject({ code: "INTERNAL", text: expect.stringContaining("cannot be read (state: not valid") });
   });
 
-  it("shows them on the console, with what is decided and used in the others", async () => {
+  it("the console shows unreadable sessions, with requests and usage of the others", async () => {
     const { sessions } = await page.get<SessionList>("sessions?limit=50");
     const unreadable = sessions.filter((each) => each.unreadable !== undefined);
     expect(unreadable.map((each) => each.id).toSorted()).toEqual(ids.toSorted());
@@ -114,15 +114,15 @@ describe("a server whose store holds sessions that cannot be read", () => {
     expect(await page.get("usage")).toMatchObject({ totals: { turns: 1 } });
   });
 
-  it("deletes one, and keeps the others", async () => {
+  it("an unreadable session is deleted, and the others are kept", async () => {
     await server.call("claude_code_session", { action: "delete", sessionId: ids[1]! });
     const { sessions } = await listed("--limit", "50", ...args);
     expect(sessions.map(({ sessionId }) => sessionId)).not.toContain(ids[1]);
   });
 });
 
-describe("the commands, on a store with sessions that cannot be read", () => {
-  it("`sessions list`, `show` and `stats` tell them", async () => {
+describe("the commands, on a store with unreadable sessions", () => {
+  it("`sessions list`, `show` and `stats` report unreadable sessions", async () => {
     const { sessions } = await listed("--limit", "50", ...args);
     expect(sessions.find(({ sessionId }) => sessionId === OF_STATE)).toMatchObject({
       status: "error",
@@ -137,7 +137,7 @@ describe("the commands, on a store with sessions that cannot be read", () => {
     expect([status, JSON.parse(stdout)]).toMatchObject([0, { sessions: { byStatus: { error: DAMAGES.length - 1 } } }]);
   });
 
-  it("`sessions export` writes all that is stored", async () => {
+  it("`sessions export` writes all that is stored of an unreadable session", async () => {
     const { stdout } = await run(["export", OF_STATE, ...args]);
     const [row, ...events] = stdout
       .trim()
@@ -158,11 +158,11 @@ describe("the commands, on a store with sessions that cannot be read", () => {
     );
   });
 
-  it("`doctor` names them, and what to do", async () => {
+  it("`doctor` names unreadable sessions, and what to do", async () => {
     const findings = await doctor();
     const [found] = findings.filter((each) => each.level === "error");
     const { fix, text } = found!;
-    // One is deleted, and one is of a newer server.
+    // `ids[1]` is deleted above, and `OF_NEWER` needs a newer server.
     expect(text).toContain(`${String(DAMAGES.length - 2)} sessions cannot be read: `);
     expect(text).toContain(`${OF_STATE} (state: not valid JSON)`);
     expect(fix).toContain(`sessions delete `);
@@ -172,7 +172,7 @@ describe("the commands, on a store with sessions that cannot be read", () => {
     ]);
   });
 
-  it("`sessions delete` deletes them", async () => {
+  it("`sessions delete` deletes unreadable sessions", async () => {
     expect(await run(["delete", OF_STATE, ids[2]!, "--yes", ...args])).toMatchObject({
       status: 0,
       stdout: "2 sessions deleted.\n",

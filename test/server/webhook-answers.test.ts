@@ -15,7 +15,7 @@ const world = useWorld({ agent: "stand-in" });
 let receiver: ReceiverServer;
 afterEach(async () => receiver.close());
 
-interface Telling {
+interface NotifyingServer {
   readonly http: HttpServer;
   readonly client: Connection;
 }
@@ -23,13 +23,13 @@ interface Telling {
 const SOON = constants({ notifyAttempts: 2, notifyRetryMs: 50 });
 const LATE = constants({ notifyRetryMs: 3_600_000 });
 
-async function telling(url: string, approvals = APPROVAL_CHAIN, args: string[] = []): Promise<Telling> {
+async function startNotifying(url: string, approvals = APPROVAL_CHAIN, args: string[] = []): Promise<NotifyingServer> {
   const flags = ["--notify-url", url, "--approvals", approvals, ...args];
   const http = await world.http({ args: flags, env: { ...WITH_SECRET, ...SOON } });
   return { http, client: await http.connect() };
 }
 
-/** A file that Claude Code wants to write: `begin` starts its turn. */
+/** Turn in which Claude Code wants to write `file`. `begin` starts the turn. */
 function writing(content = "made") {
   const cwd = world.folder();
   const file = join(cwd, "made.txt");
@@ -38,7 +38,7 @@ function writing(content = "made") {
   return { file, begin: async (client: Connection) => client.call("claude_code", { prompt, cwd }) };
 }
 
-/** Decisions on requests and who made them, from the log. */
+/** Decisions on requests with their approvers, from the log. */
 async function answeredBy(client: Connection, sessionId: string): Promise<unknown[]> {
   const all = await client.call("claude_code_check", {
     action: "poll",
@@ -52,19 +52,19 @@ async function answeredBy(client: Connection, sessionId: string): Promise<unknow
     .map(({ data }) => [data["decision"] ?? data["behavior"], data["by"]]);
 }
 
-describe("a request whose turn it is to be answered by the webhook", () => {
+describe("requests whose approver is the webhook", () => {
   let audit: string;
   let port: number;
-  let told: Telling;
+  let told: NotifyingServer;
   beforeAll(async () => {
     audit = join(world.folder(), "audit.jsonl");
     receiver = await startReceiver();
     port = Number(new URL(receiver.url).port);
-    told = await telling(receiver.url, APPROVAL_CHAIN, ["--audit-log", audit]);
+    told = await startNotifying(receiver.url, APPROVAL_CHAIN, ["--audit-log", audit]);
     await receiver.close();
   });
 
-  it("is answered by the receiver during the delivery, at the URL in its payload", async () => {
+  it("a request is answered by the receiver during the delivery, at the URL in its payload", async () => {
     let answered: Promise<{ status: number; body: unknown }> | undefined;
     let token = "";
     receiver = await startReceiver(({ payload, response }) => {
@@ -99,16 +99,16 @@ describe("a request whose turn it is to be answered by the webhook", () => {
     );
   });
 
-  it("goes to the next approver at once when the receiver cannot be reached", async () => {
-    // At another port.
+  it("a request goes to the next approver at once when the receiver cannot be reached", async () => {
+    // Listens at another port, so that the webhook finds no receiver.
     receiver = await startReceiver();
-    // With the webhook's own time, ten minutes, the test would not end.
+    // With the webhook's own time limit, ten minutes, the test would not end.
     const { client } = told;
     const { begin, file } = writing();
     const { sessionId } = await begin(client);
     const { actions } = await client.news(sessionId);
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
-    // A caller may not allow it while it is with the webhook: wait until it is not.
+    // Retries, because a caller may not allow a request while the webhook has the request.
     await expect
       .poll(async () => client.call("claude_code_check", { ...answer, waitMs: 0 }).then(() => "allowed", String))
       .toBe("allowed");
@@ -117,9 +117,9 @@ describe("a request whose turn it is to be answered by the webhook", () => {
     expect(await answeredBy(client, sessionId)).toEqual([["allow", "caller"]]);
   });
 
-  it("is sent when it reaches the webhook from an earlier approver, and not before; with no approver after it, it is denied", async () => {
+  it("a request is sent when it reaches the webhook, not before; with no approver after the webhook, it is denied", async () => {
     receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
-    const { http } = await telling(receiver.url, "user:1000,webhook");
+    const { http } = await startNotifying(receiver.url, "user:1000,webhook");
     const client = await http.connect("modern", undefined, () => ({ action: "cancel" }));
     const { begin, file } = writing();
     const { sessionId } = await begin(client);
@@ -152,7 +152,7 @@ describe("POST /requests/{session}/{request}", () => {
 
   const as = (user: keyof typeof users.tokens) => ({ authorization: `Bearer ${users.tokens[user]}` });
 
-  /** A request of a session of the user's, and how to answer it. */
+  /** Opens a request in a session of `user`. Returns functions that answer and read the request. */
   async function asked(user: keyof typeof users.tokens, content?: string) {
     receiver = await startReceiver();
     const client = await http.connect("modern", users.tokens[user]);
@@ -171,7 +171,7 @@ describe("POST /requests/{session}/{request}", () => {
     return { answer, client, file, look, path, sessionId };
   }
 
-  it("answers once: a second answer and a look at the request are told who was first", async () => {
+  it("a request is answered once: a second answer and a look at the request name the first", async () => {
     const { answer, client, file, look, path, sessionId } = await asked("ada");
     const [, , , requestId] = path.split("/");
     expect(await look()).toMatchObject({
@@ -186,7 +186,7 @@ describe("POST /requests/{session}/{request}", () => {
         input: { content: "made" },
       },
     });
-    // It was sent whole, so that it may come back changed.
+    // The request was sent whole, so that `updatedInput` may change the input.
     const updatedInput = { file_path: file, content: "made otherwise" };
     expect(await answer({ decision: "allow", updatedInput })).toEqual({
       status: 200,
@@ -203,7 +203,7 @@ describe("POST /requests/{session}/{request}", () => {
     expect(await look()).toEqual({ status: 200, body: { sessionId, requestId, status: "answered", ...first } });
   });
 
-  it("denies with a message, which reaches Claude Code", async () => {
+  it("a denial with a message reaches Claude Code", async () => {
     const { answer, client, file, sessionId } = await asked("ada");
     expect(await answer({ decision: "deny", message: "Not on a Friday." })).toMatchObject({ status: 200 });
     await client.end(sessionId);
@@ -211,14 +211,14 @@ describe("POST /requests/{session}/{request}", () => {
     expect(world.transcript(sessionId).includes("Not on a Friday.")).toBe(true);
   });
 
-  it("allows for the session", async () => {
+  it("an answer can allow a request for the session", async () => {
     const { answer, client, file, sessionId } = await asked("ada");
     expect(await answer({ decision: "allow_for_session" })).toMatchObject({ status: 200 });
     await client.end(sessionId);
     expect(existsSync(file)).toBe(true);
   });
 
-  it("serves only users who own the session and may approve, and takes no form of a browser", async () => {
+  it("only users who own the session and may approve are served, and no form of a browser", async () => {
     const { answer, client, look, path, sessionId } = await asked("ada");
     const allow = { decision: "allow" };
     expect(await answer(allow, { authorization: "Bearer ccm_nobodys-token-0123456789-0123456789" })).toMatchObject({
@@ -237,11 +237,11 @@ describe("POST /requests/{session}/{request}", () => {
     expect(await answer(allow, { ...as("ada"), origin: "https://evil.example" })).toMatchObject({ status: 403 });
     expect((await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).actions).toHaveLength(1);
     await client.call("claude_code_session", { action: "cancel", sessionId });
-    // The end of the session has answered what was still open.
+    // The end of the session has answered the request.
     expect(await answer(allow)).toMatchObject({ status: 409, body: { error: "already_answered", by: "cancel" } });
   });
 
-  it("needs the scope even on a session of the caller's own", async () => {
+  it("an answer needs the scope approve even in a session of the caller's own", async () => {
     const { answer, client, look, sessionId } = await asked("eve");
     expect(await answer({ decision: "allow" })).toMatchObject({ status: 403, body: { error: "insufficient_scope" } });
     expect(await answer({ decision: "deny" })).toMatchObject({ status: 403 });
@@ -249,7 +249,7 @@ describe("POST /requests/{session}/{request}", () => {
     await client.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("says what is wrong with an answer, and does nothing then", async () => {
+  it("an invalid answer is refused with the reason, and does nothing", async () => {
     const { answer, client, sessionId } = await asked("ada");
     const wrong: [unknown, string][] = [
       ["{", "The body is not JSON."],
@@ -273,7 +273,7 @@ describe("POST /requests/{session}/{request}", () => {
     await client.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("answers questions, by their text", async () => {
+  it("a question is answered by its text", async () => {
     receiver = await startReceiver();
     const client = await http.connect("modern", users.tokens.ada);
     const options = ["A", "B"].map((label) => ({ label, description: `to take ${label}` }));

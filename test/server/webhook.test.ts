@@ -15,13 +15,13 @@ afterEach(async () => receiver.close());
 
 const SOON = constants({ notifyAttempts: 12, notifyRetryMs: 50 });
 
-/** A server over HTTP that notifies the receiver, and a client of it. */
-async function telling(url: string, ...args: string[]) {
+/** Starts a server over HTTP that notifies `url`, and a client. */
+async function startNotifying(url: string, ...args: string[]) {
   const http = await world.http({ args: ["--notify-url", url, ...args], env: { ...WITH_SECRET, ...SOON } });
   return { http, client: await http.connect() };
 }
 
-/** A turn that asks to write a file; then it ends. */
+/** Turn that asks to write `file` and then ends. */
 function writing(): { script: string; file: string; cwd: string } {
   const cwd = world.folder();
   const file = join(cwd, "made.txt");
@@ -31,8 +31,8 @@ function writing(): { script: string; file: string; cwd: string } {
 
 const hasEnded = (http: HttpServer, outcome: string) => http.logged(`"outcome":"${outcome}"`);
 
-describe("the webhook receives by a signed request", () => {
-  it("each request and how the turn ended; on stdio too, and without the secrets of the environment", async () => {
+describe("messages that the webhook receives", () => {
+  it("the webhook receives each request and the turn's end, on stdio too, without secrets of the environment", async () => {
     receiver = await startReceiver();
     const secret = "planted-secret-0123456789";
     const audit = join(world.folder(), "audit.jsonl");
@@ -68,7 +68,7 @@ describe("the webhook receives by a signed request", () => {
       decision: "allow",
       waitMs: 40_000,
     });
-    // The payload is masked, not the command that runs.
+    // Masks the payload, not the command that runs.
     expect(readFileSync(join(cwd, "made.txt"), "utf8")).toBe(secret);
 
     const ended = await receiver.next(of("turn.ended"));
@@ -89,9 +89,9 @@ describe("the webhook receives by a signed request", () => {
     ]);
   });
 
-  it("a question, and a turn that has spent its budget", async () => {
+  it("the webhook receives a question, and a turn that has spent its budget", async () => {
     receiver = await startReceiver();
-    const { client } = await telling(receiver.url);
+    const { client } = await startNotifying(receiver.url);
     const dear = { usage: { input_tokens: 400_000 } };
     const options = ["A", "B"].map((label) => ({ label, description: `to take ${label}` }));
     const questions = [{ question: "Which?", header: "Which", options, multiSelect: false }];
@@ -126,17 +126,17 @@ describe("the webhook receives by a signed request", () => {
     expect(receiver.got).toHaveLength(3);
   });
 
-  it("the same message again, with the same id, after an error and while no receiver listens, unless it was answered meanwhile", async () => {
+  it("the webhook receives a message again under the same id after an error, unless it was answered meanwhile", async () => {
     receiver = await startReceiver();
     const { url } = receiver;
     const port = Number(new URL(url).port);
     await receiver.close();
-    const { http, client } = await telling(url);
+    const { http, client } = await startNotifying(url);
     const { cwd, script } = writing();
     const { sessionId } = await client.call("claude_code", { prompt: script, cwd });
     await http.logged("ECONNREFUSED");
     receiver = await startReceiver(({ response }, index) => {
-      // The second time it asks for a longer pause than a sender takes.
+      // The second answer asks for a longer pause than a sender takes.
       response.writeHead(500, index === 0 ? {} : { "retry-after": "3600" }).end();
     }, port);
     const [first, second] = [await receiver.next(), await receiver.next()];
@@ -158,9 +158,9 @@ describe("the webhook receives by a signed request", () => {
     expect(receiver.got.filter(of("permission.asked"))).toHaveLength(2);
   });
 
-  it("nothing that must be answered: a receiver that never answers delays neither a turn nor the end of the server", async () => {
+  it("a receiver that never answers delays neither a turn nor the end of the server", async () => {
     receiver = await startReceiver(() => undefined);
-    const { http, client } = await telling(receiver.url);
+    const { http, client } = await startNotifying(receiver.url);
     const { cwd, file, script } = writing();
     const { sessionId } = await client.call("claude_code", { prompt: script, cwd, allowedTools: ["Write"] });
     expect((await client.end(sessionId)).result).toMatchObject({ result: "Written." });
@@ -173,7 +173,7 @@ describe("the webhook receives by a signed request", () => {
   });
 });
 
-describe("a webhook that cannot be used is refused at the start", () => {
+describe("a webhook that cannot be used", () => {
   const secret = "CLAUDE_CODE_MCP_NOTIFY_SECRET";
   const URL_OF = "https://example.com/hook";
 
@@ -195,7 +195,7 @@ describe("a webhook that cannot be used is refused at the start", () => {
       {},
       "The secret file /nowhere/secret cannot be read",
     ],
-  ])("%j", async (args, env: Record<string, string>, message) => {
+  ])("a server refuses to start with the webhook of %j", async (args, env: Record<string, string>, message) => {
     receiver = await startReceiver();
     const own = ["dist/cli/main.js", "serve", "--daemon", "off"];
     const { status, stderr } = spawnSync(process.execPath, [...own, ...args], {
