@@ -30,8 +30,8 @@ const OWN_REGISTRY = "npm config delete registry";
 
 /**
  * Returns the command that installs missing packages and reports faults. Names this program by path, because the program need
- * not be in `PATH`, and npm may have another package of that name. Uses npx after a start by npx, because npx may delete its
- * folder.
+ * not be in `PATH`, and the registry may have another package of that name. After a start by `npx` uses `npx` again, because
+ * the folder of `script` may be gone by then.
  */
 export function retryCommand(script = process.argv[1] ?? ""): string {
   return `${/[\\/]_npx[\\/]/.test(script) ? "npx -y claude-agents-mcp" : `node ${quoted(script)}`} doctor --fix`;
