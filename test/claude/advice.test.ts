@@ -45,7 +45,7 @@ interface Case {
   /** Prompt that fails. Default: the first prompt. */
   readonly next?: string;
   readonly advice: RegExp;
-  /** Follows the advice; resolves with the result of the next attempt. */
+  /** Follows `advice`; resolves with the result of the next attempt. */
   readonly follow: (sessionId: string, cwd: string) => Promise<unknown>;
 }
 

@@ -1,4 +1,4 @@
-/** What becomes of single lines when a running Claude Code changes hands (attach.test.ts): open requests, and what is lost or doubled. */
+/** Single lines during a change of owners (attach.test.ts): open requests, and lost or doubled lines. */
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,12 +23,15 @@ const isInitialize = (line: JsonObject) => inner(line).subtype === "initialize";
 const withoutHooks: Passing = (line) =>
   isInitialize(line) ? { ...line, request: { ...inner(line), hooks: undefined } } : line;
 
-/** A command that leaves a line each time it runs, and the end of its turn. */
+/** Script of a turn whose command appends `RAN_ONCE` each time it runs. */
 const RUN = [{ tools: [bash("echo ran >> ran.txt")] }, { text: "Ran." }];
 const RAN_ONCE = "ran\n";
 
-describe.concurrent("an open request of Claude Code", () => {
-  it("for a permission is asked once, though its line is read again", async ({ expect, onTestFinished }) => {
+describe.concurrent("open requests of Claude Code", () => {
+  it("a permission request is asked once, though the next owner reads its line again", async ({
+    expect,
+    onTestFinished,
+  }) => {
     const { cwd, kept, options } = newSetting(model, onTestFinished);
     const first = new Owner(kept, { options });
     await first.say(scriptTag(RUN));
@@ -47,10 +50,7 @@ describe.concurrent("an open request of Claude Code", () => {
     expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe(RAN_ONCE);
   });
 
-  it("for an answer to an MCP server is asked by no owner, until its line is handed on", async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it("an MCP elicitation reaches no new owner until its line is handed on", async ({ expect, onTestFinished }) => {
     const { kept, options: bare } = newSetting(model, onTestFinished);
     const options = { ...bare, mcpServers: MCP_SERVER, allowedTools: ["mcp__mini__question", "mcp__mini__ping"] };
     const first = new Owner(kept, { options });
@@ -73,7 +73,7 @@ describe.concurrent("an open request of Claude Code", () => {
     );
   });
 
-  it("for a hook goes to the next owner, unless its `initialize` has hooks: then the tool does not run", async ({
+  it("a hook request goes to the next owner, unless its `initialize` has hooks: then the tool does not run", async ({
     expect,
     onTestFinished,
   }) => {
@@ -102,7 +102,7 @@ describe.concurrent("an open request of Claude Code", () => {
     expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe(RAN_ONCE);
   });
 
-  it("that was withdrawn between two owners is not asked again", async ({ expect, onTestFinished }) => {
+  it("a request withdrawn between two owners is not asked again", async ({ expect, onTestFinished }) => {
     const { cwd, kept, options } = newSetting(model, onTestFinished);
     const first = new Owner(kept, { options });
     await first.say(scriptTag(RUN));
@@ -120,14 +120,14 @@ describe.concurrent("an open request of Claude Code", () => {
     expect(await kept.answer("initialize")).toMatchObject({ pending_permission_requests: [] });
     expect(second.asked).toEqual([]);
     kept.leave(0);
-    // One that reads both the request and its withdrawal takes it back.
+    // An owner that reads both the request and its `control_cancel_request` aborts the request.
     const third = new Owner(kept, { options });
     await third.result();
     expect(third.asked).toMatchObject([{ requestId, signal: { aborted: true } }]);
     expect(existsSync(join(cwd, "ran.txt"))).toBe(false);
   });
 
-  it("is answered also by an owner whose `initialize` does not reach Claude Code", async ({
+  it("a request is answered even by an owner whose `initialize` does not reach Claude Code", async ({
     expect,
     onTestFinished,
   }) => {
@@ -155,7 +155,7 @@ describe.concurrent("an open request of Claude Code", () => {
   });
 });
 
-describe.concurrent("when Claude Code changes hands", () => {
+describe.concurrent("a change of owners", () => {
   it("a prompt or an answer that is written twice counts once", async ({ expect, onTestFinished }) => {
     const { cwd, kept, options } = newSetting(model, onTestFinished);
     const first = new Owner(kept, { options });
@@ -171,7 +171,7 @@ describe.concurrent("when Claude Code changes hands", () => {
     await second.result();
     await second.say(...prompt);
     kept.write(answer);
-    // Queued behind a turn: twice as well.
+    // A prompt sent twice during a turn counts once, too.
     const gate = randomUUID();
     await second.say(scriptTag([{ gateBefore: gate, text: "Slow." }]));
     await model.waitForRequest(({ lastUserText }) => lastUserText.includes(gate));
@@ -185,7 +185,7 @@ describe.concurrent("when Claude Code changes hands", () => {
     expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe(RAN_ONCE);
   });
 
-  it("the next owner ignores answers to the former one, and sends the same requests again", async ({
+  it("the next owner ignores answers to the former owner, and repeats its requests", async ({
     expect,
     onTestFinished,
   }) => {
@@ -216,7 +216,7 @@ describe.concurrent("when Claude Code changes hands", () => {
     expect(second.failure).toBeUndefined();
   });
 
-  it("while it starts, the next owner gets what the former one began", async ({ expect, onTestFinished }) => {
+  it("an owner that comes during the start gets all lines from the beginning", async ({ expect, onTestFinished }) => {
     const { cwd, kept, options } = newSetting(model, onTestFinished);
     const first = new Owner(kept, { options, hook: () => ({}) });
     await kept.until(({ written }) => written.find(isInitialize));
@@ -232,7 +232,7 @@ describe.concurrent("when Claude Code changes hands", () => {
     expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe(RAN_ONCE);
   });
 
-  it("lost pieces of a streamed text do no harm", async ({ expect, onTestFinished }) => {
+  it("lost parts of a streamed text do no harm", async ({ expect, onTestFinished }) => {
     const { kept, options: bare } = newSetting(model, onTestFinished);
     const options = { ...bare, includePartialMessages: true };
     const first = new Owner(kept, { options });
@@ -258,7 +258,7 @@ describe.concurrent("when Claude Code changes hands", () => {
     expect([second.failure, third.failure]).toEqual([undefined, undefined]);
   });
 
-  it("an owner that fails ends nothing: the one after it goes on", async ({ expect, onTestFinished }) => {
+  it("an owner that fails ends nothing, and the next owner continues", async ({ expect, onTestFinished }) => {
     const { cwd, kept, options: bare } = newSetting(model, onTestFinished);
     const options = { ...bare, mcpServers: MCP_SERVER };
     const first = new Owner(kept, { options });
@@ -285,5 +285,5 @@ describe.concurrent("when Claude Code changes hands", () => {
   });
 });
 
-/** A message without its number, which tells where it was read. */
+/** Removes `_line`, which differs between owners. */
 const bare = (message: object) => ({ ...message, _line: undefined });

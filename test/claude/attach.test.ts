@@ -1,6 +1,6 @@
 /**
- * A running Claude Code changes hands: a second Agent SDK at the same pipes goes on where the first one was cut off. These are
- * facts of Claude Code and the Agent SDK alone, without our server, which relies on them.
+ * A running Claude Code changes hands: a second Agent SDK continues at its pipes after the first is cut off. Tests only Claude
+ * Code and the Agent SDK, without our server, which relies on the behavior.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ interface Beginning {
   readonly start?: Start;
 }
 
-/** A session that has had a turn, in a process that is gone. */
+/** Runs a turn of a session and ends its process; returns options to `resume` the session. */
 async function former({ kept, ...setting }: Setting): Promise<Options> {
   const { sessionId = "", ...options } = everyOption({ kept, ...setting });
   const owner = new Owner(kept, { options: { ...options, sessionId } });
@@ -44,7 +44,7 @@ const asSpare: Start = async ({ options: { cwd = "", ...options }, prompt }) => 
   return query;
 };
 
-describe.concurrent("a Claude Code changes hands, with a request open and idle", () => {
+describe.concurrent("changes of owners, with a request open and idle", () => {
   it.for<[string, (setting: Setting) => Beginning | Promise<Beginning>]>([
     ["when it was started for its session", (setting) => ({ options: everyOption(setting) })],
     ["when it was kept as a spare", (setting) => ({ options: everyOption(setting), start: asSpare })],
@@ -53,7 +53,7 @@ describe.concurrent("a Claude Code changes hands, with a request open and idle",
       "when it was forked",
       async (setting) => ({ options: { ...(await former(setting)), forkSession: true, sessionId: randomUUID() } }),
     ],
-  ])("%s", async ([, begin], { expect, onTestFinished }) => {
+  ])("a Claude Code changes hands %s", async ([, begin], { expect, onTestFinished }) => {
     const setting = newSetting(model, onTestFinished);
     const { cwd, kept } = setting;
     const { options, start } = await begin(setting);
@@ -92,8 +92,8 @@ describe.concurrent("a Claude Code changes hands, with a request open and idle",
 
 describe.concurrent("between two owners", () => {
   it.for([
-    { title: "commands run on, and their turns end with the next owner", ends: "later" },
-    { title: "commands end with their turns, and the next owner reads it", ends: "away" },
+    { title: "commands run on between two owners, and their turns end with the next owner", ends: "later" },
+    { title: "commands end between two owners, and the next owner reads the end", ends: "away" },
   ])("$title", async ({ ends }, { expect, onTestFinished }) => {
     const { cwd, kept, options } = newSetting(model, onTestFinished);
     for (const background of [false, true]) {
@@ -126,7 +126,10 @@ describe.concurrent("between two owners", () => {
     }
   });
 
-  it("a background agent waits for the answer to its request", async ({ expect, onTestFinished }) => {
+  it("a background agent waits for the answer to its request between two owners", async ({
+    expect,
+    onTestFinished,
+  }) => {
     const { cwd, kept, options } = newSetting(model, onTestFinished);
     const own = scriptTag([{ tools: [write(join(cwd, "sub.txt"))] }, { text: "Agent's report." }]);
     const agent = {
@@ -149,13 +152,13 @@ describe.concurrent("between two owners", () => {
 const isBackground = ({ type, ...message }: SDKMessage) =>
   type === "system" && "subtype" in message && message.subtype === "background_tasks_changed";
 
-/** These numbers as they have to be: none missing, each once, in order. */
+/** Returns `numbers` as expected: in order, without gaps and duplicates. */
 function ascending(numbers: readonly unknown[]): number[] {
   const known = numbers.filter((number) => typeof number === "number");
   return [...new Set(known)].toSorted((a, b) => a - b);
 }
 
-/** Plays a turn in which each kind of option has an effect, and tells what effect. */
+/** Plays a turn in which each kind of option has an effect; returns the effects. */
 async function turnOf(owner: Owner, cwd: string) {
   const before = owner.messages.length;
   const tools = [

@@ -5,7 +5,7 @@ import { play, told } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Inputs that an answer changes, and paths that are not what they look like, through the real Claude Code. */
+/** Inputs changed by an answer, and deceptive paths, through the real Claude Code. */
 
 const OUTSIDE = "outside the session's folders";
 
@@ -17,13 +17,13 @@ beforeAll(async () => {
   const settings = { permissions: { deny: ["Bash(rm *)", "Read(./hidden/**)"] } };
   writeFileSync(join(world.configFolder, "settings.json"), JSON.stringify(settings));
   owner = await world.server({ args: ["--deny-rules", "Bash(ln:*)"] });
-  // It has no rules of its own, and its answers travel through the store.
+  // `other` has no rules of its own, and its answers travel through the store.
   other = await world.server();
   bounded = await world.server({ args: ["--caller-approves", "edits", "--deny-rules", "Edit(denied/**)"] });
 });
 
-describe("another input: `claude_code_check`", () => {
-  it("passes every check of a request, for every approver, in the form in which it will run", async () => {
+describe("changed inputs: `claude_code_check`", () => {
+  it("a changed input passes every check of a request on any server, in the form in which it runs", async () => {
     const cwd = world.folder();
     for (const folder of ["secret", "hidden"]) {
       mkdirSync(join(cwd, folder));
@@ -88,8 +88,8 @@ describe("another input: `claude_code_check`", () => {
   });
 });
 
-describe("a path with white space at an end", () => {
-  it("meets the bound of the caller, deny rules and the list of files that run commands", async () => {
+describe("paths with white space at an end", () => {
+  it("a path with white space at an end meets the caller's bound, deny rules and the list of files that run commands", async () => {
     const cwd = world.folder();
     const outside = join(world.folder(), "outside.txt");
     const files = [` ${outside}`, `${outside}\u00A0`, `\t${join(cwd, ".vimrc")}`, `${join(cwd, "denied", "a")}\uFEFF`];
@@ -98,7 +98,7 @@ describe("a path with white space at an end", () => {
       { tools: [{ name: "Write", input: { file_path: ` ${join(cwd, "fine.txt")}\n`, content: "x" } }] },
       { text: "end" },
     ];
-    // Only the last of them reaches the caller, who does not answer.
+    // Only the last call reaches the caller, who never answers.
     const { sessionId } = await play(bounded, script, { cwd, permissionRequestTimeoutMs: 1000 });
     await bounded.call("claude_code_check", { action: "poll", sessionId, until: "end", waitMs: 40_000 });
     const whole = { responseMode: "full", maxBytes: 262_144, waitMs: 0 };
@@ -110,7 +110,7 @@ describe("a path with white space at an end", () => {
       { level: "all", why: ["a file that can run commands"] },
       { level: "edits" },
     ]);
-    // Claude Code was given the deny rule too, and does not ask.
+    // Claude Code has the deny rule too, and does not ask for the third file.
     expect(of("permission_result").map(({ by }) => by)).toEqual(["rule", "rule", "rule", "timeout"]);
     const written = [outside, join(cwd, ".vimrc"), join(cwd, "denied"), join(cwd, "fine.txt")];
     expect(written.filter((file) => existsSync(file))).toEqual([]);
@@ -118,7 +118,7 @@ describe("a path with white space at an end", () => {
 });
 
 describe("acceptEdits of `permissionMode` in `claude_code`", () => {
-  it("asks for what makes other programs run commands, and takes other files as edits", async () => {
+  it("acceptEdits asks for files that make other programs run commands, and treats other files as edits", async () => {
     const cwd = world.folder();
     const asked = [
       ".vimrc",

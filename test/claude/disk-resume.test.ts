@@ -13,15 +13,19 @@ const SECRET = "correct horse battery staple";
 const ALLOWED = { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" };
 
 const world = useWorld();
-/** Has run sessions on a store that no other server uses. */
+/** Ran the sessions, on a store of its own. */
 let elsewhere: Server;
-/** Allows disk resume. */
+/** Allows disk resume: `ALLOWED`. */
 let here: Server;
-/** Shares the store of that one, and does not allow disk resume. */
+/** Shares the store of `here`, and does not allow disk resume. */
 let strict: Server;
-/** Resumes for every caller that has the token. */
+/** Resumes for callers with the token of `SECRET`, on a store of its own. */
 let secretive: Server;
-/** A session of the first server, and answers of the others while it was open there. The session and its fork are closed. */
+/**
+ * `original`: a session of `elsewhere`. `whileOpen`: answers of the other servers before it was closed. Both `original` and the
+ * fork are
+ * closed.
+ */
 let original: { sessionId: string; costUsd: number };
 let whileOpen: { refused: Failure; strictly: Failure; fork: Answer };
 beforeAll(async () => {
@@ -50,13 +54,13 @@ beforeAll(async () => {
 const say = (text: string, before: Script = []): string => `${text}? ${scriptTag([...before, { text }])}`;
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
 
-/** A session that Claude Code has on disk. */
+/** Creates a session that Claude Code has on disk. */
 async function begin() {
   const first = await elsewhere.call("claude_code", { prompt: say("one"), cwd: world.folder(), waitMs: 40_000 });
   return { sessionId: first.sessionId, costUsd: first.result?.usage?.costUsd ?? 0 };
 }
 
-/** Waits until no process has it open. */
+/** Closes a session and waits until no process has the session open. */
 async function close(server: Server, sessionId: string) {
   await server.call("claude_code_session", { action: "close", sessionId });
   await vi.waitUntil(() => !world.processes().some(({ command }) => command.includes(sessionId)), 15_000);
@@ -64,7 +68,7 @@ async function close(server: Server, sessionId: string) {
 
 const tokenOf = (sessionId: string) => createHmac("sha256", SECRET).update(`local\n${sessionId}`).digest("hex");
 
-describe("a session that no server of the store has run, and `claude_code_reply`", () => {
+describe("`claude_code_reply` to a session that no server of the store has run", () => {
   let sessionId: string;
   let bypassing: Failure;
   let answer: Answer;
@@ -78,20 +82,21 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     answer = await here.call("claude_code_reply", { ...reply, diskResumeConfig });
   });
 
-  it("is not found unless the operator allows it, and the answer names the variable", () => {
+  it("a session on disk is not found unless the operator allows disk resume, and the error names the variable", () => {
     expect(whileOpen.strictly).toMatchObject({ code: "SESSION_NOT_FOUND" });
     expect(whileOpen.strictly.text).toContain("CLAUDE_CODE_MCP_ALLOW_DISK_RESUME");
   });
 
-  it("is refused while another Claude Code has it open, and can be forked", () => {
+  it("a session open in another Claude Code is refused, but can be forked", () => {
     expect(whileOpen.refused).toMatchObject({ code: "SESSION_BUSY" });
     expect(whileOpen.refused.text).toContain("forkSession");
     expect(whileOpen.fork.sessionId).not.toBe(sessionId);
     expect(whileOpen.fork.result).toMatchObject({ result: "two" });
   });
 
-  it("goes on where it was, with its own totals and the options of `diskResumeConfig`", async () => {
-    // Two turns of the model, for it tried a tool; the turn before them and its cost are not of this session.
+  it("a resumed session continues its conversation with totals of its own and the options of `diskResumeConfig`", async () => {
+    // `sessionTotalTurns` counts two turns of the model, because a tool was tried; former turns and cost belong to the former
+    // session.
     expect(answer).toMatchObject({ sessionId, status: "idle", result: { result: "two", sessionTotalTurns: 2 } });
     const request = world.model.requests.findLast(({ lastUserText }) => lastUserText.includes("two?"));
     expect(request?.sessionId).toBe(sessionId);
@@ -105,16 +110,16 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(again.result).toMatchObject({ result: "three", sessionTotalTurns: 3 });
   });
 
-  it("corrects the names of tools in `diskResumeConfig`, as a start does, and warns of unknown ones", () => {
+  it("tool names in `diskResumeConfig` are corrected as at a start, and unknown names give a warning", () => {
     expect(answer["warnings"]).toEqual([expect.stringContaining("disallowedTools: there is no tool Bsah")]);
     expect(existsSync(file())).toBe(false);
   });
 
-  it("is no way around the gate of bypassPermissions", () => {
+  it("disk resume is no way around the gate of bypassPermissions", () => {
     expect(bypassing).toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
-  it("is refused as well when it is ours but open elsewhere by now", async () => {
+  it("a session known to this server is refused while another Claude Code has it open", async () => {
     const ours = world.processes().find(({ command }) => command.includes(sessionId));
     process.kill(ours?.pid ?? Number.NaN, "SIGTERM");
     await expect
@@ -127,7 +132,7 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(refused.text).toContain("process ");
   });
 
-  it("is known by the id that /clear has given it, and keeps the rules that it began under", async () => {
+  it("a session is known by its id after /clear, and keeps the rules of its start", async () => {
     const { sessionId: begun } = await strict.call("claude_code", {
       prompt: say("one"),
       cwd: world.folder(),
@@ -150,7 +155,7 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(existsSync(join(cwd, "made"))).toBe(false);
   });
 
-  it("is not found where Claude Code has none of that id", async () => {
+  it("an id unknown to Claude Code is not found", async () => {
     for (const unknown of ["00000000-0000-4000-8000-000000000000", "../../etc/passwd"]) {
       const refused = await here.refusal("claude_code_reply", { sessionId: unknown, prompt: say("x") });
       expect(refused).toMatchObject({ code: "SESSION_NOT_FOUND" });
@@ -158,7 +163,7 @@ describe("a session that no server of the store has run, and `claude_code_reply`
   });
 });
 
-describe("a session that no server of the store has run, where a secret is set, and `claude_code_reply`", () => {
+describe("`claude_code_reply` to a session that no server of the store has run, with a resume secret", () => {
   let reply: { sessionId: string; prompt: string; waitMs: number };
   let refused: { without: Failure; wrong: Failure; twice: Failure };
   let first: Answer;
@@ -176,13 +181,13 @@ describe("a session that no server of the store has run, where a secret is set, 
     first = await secretive.call("claude_code_reply", { ...right, prompt, diskResumeConfig: same });
   });
 
-  it("needs the right `resumeToken`; ours come with one", () => {
+  it("a resume needs the right `resumeToken`, and answers of this server include one", () => {
     expect(refused.without).toMatchObject({ code: "PERMISSION_DENIED" });
     expect(refused.wrong).toMatchObject({ code: "PERMISSION_DENIED" });
     expect(first).toMatchObject({ result: { result: "two" }, resumeToken: tokenOf(reply.sessionId) });
   });
 
-  it("takes no option twice, and names in `warnings` what it cannot use once the session is known", async () => {
+  it("an option given twice is refused, and options unused for a known session are named in `warnings`", async () => {
     expect(refused.twice).toMatchObject({
       code: "INVALID_ARGUMENT",
       text: expect.stringContaining("diskResumeConfig.model: differs from model"),
@@ -205,7 +210,7 @@ describe("a session that no server of the store has run, where a secret is set, 
     expect(fork["warnings"]).toEqual([expect.stringMatching(/^model: not used/)]);
   });
 
-  it("does not show the secret to the commands that it runs", async () => {
+  it("commands of a resumed session cannot see the secret", async () => {
     const { sessionId } = reply;
     const whole = { waitMs: 0, responseMode: "full", maxBytes: 1_000_000 };
     const told = await secretive.call("claude_code_check", { action: "poll", sessionId, cursor: 1, ...whole });

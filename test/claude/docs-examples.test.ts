@@ -7,12 +7,12 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Makes every example call of docs/toolsets.md, in the order of the page, and compares the answers. */
+/** Makes every example call of docs/toolsets.md in the order of the page, and compares the answers. */
 
 const EXAMPLE = /<!-- example: (\w+) -->\n\n```json\n([^`]+)```\n\n```json\n([^`]+)```/g;
 const FOLDER = "/home/me/project";
 const SESSION = "4b07c6a2-0a4c-4a7e-9d3f-2f6f7a1f8a11";
-/** Texts that differ between runs or releases. */
+/** Fields whose texts differ between runs or releases. */
 const LOOSE = new Set(["toolUseId", "lastToolUseId", "output", "model", "resolvedModel", "timestamp"]);
 
 const page = readFileSync("docs/toolsets.md", "utf8");
@@ -28,7 +28,7 @@ beforeAll(async () => {
   writeFileSync(join(cwd, "note.txt"), "The tide is low.\n");
 });
 
-/** The part that must be equal: everything except measures, ids, and the details of Claude Code's usage. */
+/** Reduces `value` to the part that must be equal: without measures, ids, and the details of Claude Code's usage. */
 function fixed(value: unknown, key = ""): unknown {
   if (typeof value === "number") return "a number";
   if (typeof value === "string") return LOOSE.has(key) ? "a text" : value;
@@ -55,7 +55,7 @@ it.each(examples)("$tool answers as its example says", async ({ answer, call, to
   expect(Object.keys(data).toSorted()).toEqual(keys.toSorted());
 });
 
-/** Whether one of `found` has every field of `example`, with values of the same kind. */
+/** True if `found` has every field of `example`, with values of equal kinds. */
 function isLike(example: unknown, found: unknown): boolean {
   if (Array.isArray(example))
     return Array.isArray(found) && example.every((each) => found.some((one) => isLike(each, one)));
@@ -71,7 +71,7 @@ function shapesOf(text: string, name: string): { type: string; data?: unknown }[
   return JSON.parse(shapes ?? "") as { type: string; data?: unknown }[];
 }
 
-describe("the examples of the page", () => {
+describe("examples of docs/toolsets.md", () => {
   const shapes = (name: string) => shapesOf(page, name);
   const script = [
     { tools: [{ name: "Bash", input: { command: "exit 3" } }] },
@@ -79,7 +79,7 @@ describe("the examples of the page", () => {
     { text: "A note on the tide." },
   ];
 
-  it("show events as they are", async () => {
+  it("the example events match real events", async () => {
     const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"], waitMs: 40_000 };
     const { sessionId: id } = await server.call("claude_code", start);
     const asked = await server.news(id);
@@ -95,7 +95,7 @@ describe("the examples of the page", () => {
     expect(shapes("events").filter((shape) => !events.some((each) => isLike(shape, each)))).toEqual([]);
   });
 
-  it("show messages as they are", async () => {
+  it("the example messages match real messages", async () => {
     const args = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"], permissionMode: "dontAsk" };
     const { data } = await stream(server, "claude_code_query", args);
     const messages = data["messages"] as object[];
@@ -107,10 +107,10 @@ describe("the examples of other pages", () => {
   const textOf = (file: string) => readFileSync(file, "utf8");
   const running = (commands: string[], text: string) =>
     scriptTag([...commands.map((command) => ({ tools: [{ name: "Bash", input: { command } }] })), { text }]);
-  /** The session of README's run, which the next test goes on with. */
+  /** Session of README's run; the next test continues it. */
   let id: string;
 
-  it("show README's run as it is, call by call", async () => {
+  it("README's run matches a real run, call by call", async () => {
     const lines = [...textOf("README.md").matchAll(/^(claude_code\w*) +(\{.*\})\n +\/\/ (\{.*\})$/gm)];
     const [first, poll, answer] = lines.map(([, tool = "", call = "", said = ""]) => ({ tool, call, said }));
     expect(lines.map(([, tool]) => tool)).toEqual(["claude_code", "claude_code_check", "claude_code_check"]);
@@ -131,7 +131,7 @@ describe("the examples of other pages", () => {
     }
   });
 
-  it("show how requests end, how a busy session answers, and what is revoked", async () => {
+  it("the examples of ended requests, a busy session and revoked rules match real answers", async () => {
     const prompt = running(["touch a.txt", "npm test", "npm run lint"], "Fixed.");
     await server.call("claude_code_reply", { sessionId: id, prompt, waitMs: 40_000 });
     const [{ requestId } = { requestId: "" }] = (await server.news(id)).actions;
@@ -156,7 +156,7 @@ describe("the examples of other pages", () => {
     const decisions = shapesOf(tools, "decisions");
     const real = events.filter(({ type }) => type === "permission_result");
     expect(decisions.filter((shape) => !real.some((each) => isLike(shape, each)))).toEqual([]);
-    // Only events of mode full can be read alone: 1 is the prompt, 2 the start of the turn.
+    // Only events of mode `full` can be read by id: 1 is the prompt, 2 the start of the turn.
     const whole = { action: "poll", sessionId: id, cursor: 1, waitMs: 0, responseMode: "full", maxBytes: 200_000 };
     const { events: all } = await server.call("claude_code_check", whole);
     const told = new Set(all.map((event) => event.id));
@@ -171,7 +171,7 @@ describe("the examples of other pages", () => {
   });
 });
 
-it("there is an example of every tool", async () => {
+it("every tool has an example", async () => {
   const { tools } = await server.client.listTools();
   expect(examples.map(({ tool }) => tool).toSorted()).toEqual(tools.map(({ name }) => name).toSorted());
 });

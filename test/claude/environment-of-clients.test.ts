@@ -7,7 +7,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Processes that the real Claude Code starts for clients of one daemon, each with the environment of its session's client. */
+/** Processes started by the real Claude Code for clients of a daemon, each with the environment of its session's client. */
 
 const world = useWorld();
 
@@ -15,19 +15,19 @@ interface Person {
   readonly name: string;
   readonly client: Server;
   readonly cwd: string;
-  /** The variables in which it differs from the other client. */
+  /** Variables of this client alone. */
   readonly own: Readonly<Record<string, string>>;
 }
 
-/** Writes the environment and which `who-is-it` is found; the file is whole when it is there. */
+/** Writes the environment and the output of `who-is-it` to `file`, renamed into place when complete. */
 const look = (file: string) => `{ env; who-is-it; } > ${file}.new; mv ${file}.new ${file}`;
 
-/** A name that `git` of a client has written its environment to; each run has its own. */
+/** True for the environment file of a `git` run by a client. */
 const isOfGit = (file: string) => /^git-\d+$/.test(file);
 
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
 
-/** An MCP server that looks at its environment when it starts. */
+/** An MCP server that writes its environment to `file` at its start. */
 const looking = (file: string) => ({
   command: "sh",
   args: ["-c", `${look(file)}; exec '${process.execPath}' '${resolve("test/kit/servers/least-server.mjs")}'`],
@@ -56,12 +56,12 @@ async function connect(name: string, trusted: string): Promise<Person> {
   return { name, cwd, own, client: await world.shared({ args, env: own }) };
 }
 
-/** Expects that the environment in this file is the client's own, and has no value of the other's. */
+/** Expects the environment of the client in `file`, without values of the other client. */
 function expectSeen(file: string, { cwd, name, own }: Person, other: Person): void {
   const text = readFileSync(join(cwd, file), "utf8");
   const lines = text.trim().split("\n");
   expect(lines.at(-1)).toBe(name);
-  // Claude Code keeps the key from its git.
+  // Claude Code does not pass `ANTHROPIC_API_KEY` to its git.
   const expected = Object.entries(own).filter(([variable]) => !(isOfGit(file) && variable === "ANTHROPIC_API_KEY"));
   expect(lines).toEqual(expect.arrayContaining(expected.map(([variable, value]) => `${variable}=${value}`)));
   expect(Object.values(other.own).filter((value) => text.includes(value))).toEqual([]);
@@ -80,7 +80,7 @@ async function expectOwn(sessionId: string, one: Person, other: Person): Promise
   for (const file of ["bash", "hook", "given", "found", ...ofGit]) expectSeen(file, one, other);
 }
 
-/** A prompt of the other client goes on in the process of the session. */
+/** Expects that a prompt of `other` runs in the session's process. */
 async function expectKept(sessionId: string, one: Person, other: Person): Promise<void> {
   rmSync(join(one.cwd, "hook"));
   const prompt = scriptTag([bash(`[ $PPID = $(cat pid) ] && ${look("reply")}`), { text: "replied" }]);
@@ -89,7 +89,7 @@ async function expectKept(sessionId: string, one: Person, other: Person): Promis
   for (const file of ["reply", "hook"]) expectSeen(file, one, other);
 }
 
-it("tools, hooks, MCP servers and git have the environment of their session's client, also when the other client replies", async () => {
+it("tools, hooks, MCP servers and git have the environment of their session's client, even when another client replies", async () => {
   const trusted = world.folder();
   const [ann, bob] = [await connect("ann", trusted), await connect("bob", trusted)];
   const [ofAnn, ofBob] = await Promise.all([begin(ann), begin(bob)]);

@@ -6,11 +6,11 @@ import { connectTo, type Server } from "../kit/servers/stdio-server.ts";
 import { calling, writing } from "../kit/people/fake-user.ts";
 import { SHORT_LIVED, useWorld } from "../kit/world.ts";
 
-/** Access of a session to the servers that run it: by its shell, and by a URL in Claude Code's settings. */
+/** Access of a session to its own servers: through its shell, and through a URL in Claude Code's settings. */
 
 const main = resolve("dist/cli/main.js");
 
-describe("a server that a session's shell has started", () => {
+describe("a server started by a session's shell", () => {
   const world = useWorld({ agent: "stand-in" });
   let outer: Server;
   let cwd: string;
@@ -23,7 +23,10 @@ describe("a server that a session's shell has started", () => {
     requestId = (await outer.news(sessionId)).actions[0]?.requestId;
   });
 
-  /** As from a shell that has a session's mark and starts the server with an environment of its own. */
+  /**
+   * Connects to a server started by a shell with CLAUDE_CODE_MCP_DEPTH, the mark of a session, in the shell's environment or an
+   * empty one.
+   */
   async function inside(how: "with its environment" | "with an empty one"): Promise<Server> {
     const plain = {
       ...world.model.environment(world.configFolder),
@@ -38,7 +41,7 @@ describe("a server that a session's shell has started", () => {
   }
 
   it.each(["with its environment", "with an empty one"] as const)(
-    "%s reads, and starts nothing, answers nothing and changes nothing",
+    "a server in a session's shell, started %s, can read but not start, answer or change anything",
     async (how) => {
       expect(requestId).toBeTypeOf("string");
       const shell = await inside(how);
@@ -67,7 +70,7 @@ describe("a server that a session's shell has started", () => {
         ]);
       }
       await shell.close();
-      // It would outlive the session, and know nothing of it.
+      // A daemon would outlive the session, and know nothing of it.
       expect(world.daemons()).toEqual([]);
       const still = await outer.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
       expect(still.actions).toMatchObject([{ requestId }]);
@@ -75,7 +78,7 @@ describe("a server that a session's shell has started", () => {
   );
 });
 
-describe("servers of one store that are reached over HTTP", () => {
+describe("servers of a store that are reachable over HTTP", () => {
   const world = useWorld();
   beforeAll(async () => {
     const http = await world.http();
@@ -89,7 +92,7 @@ describe("servers of one store that are reached over HTTP", () => {
   });
 
   it.each([[[]], [["--max-depth", "3"]]])(
-    "are used by no session of another one (%j), by whichever of their names",
+    "servers of a store are used by no session of another server (%j), by any of their names",
     async (args) => {
       const stdio = await world.server({ args, env: { ENABLE_TOOL_SEARCH: "false" } });
       const prompt = scriptTag([{ text: "hi" }]);

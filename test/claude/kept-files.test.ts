@@ -8,7 +8,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Files of Claude Code itself, as the raw SDK has them written without a request, and as this server has. */
+/** Claude Code's own files: written without a request by the raw SDK, and by this server. */
 
 const world = useWorld();
 let home: string;
@@ -26,20 +26,20 @@ beforeAll(async () => {
 const environment = () => ({ HOME: home, CLAUDE_CONFIG_DIR: join(home, ".claude") });
 const memory = () => join(home, ".claude", "projects", cwd.replaceAll(/[^a-zA-Z0-9]/g, "-"), "memory");
 
-/** What Claude Code writes unasked, and so does a session. */
+/** Written unasked by the raw SDK and by a session. */
 const KEPT = [
   () => join(memory(), "note.md"),
   () => join(home, ".claude/agent-memory/x/note.md"),
   () => join(cwd, ".claude/agent-memory/x/note.md"),
   () => join(cwd, ".claude/agent-memory-local/x/note.md"),
 ];
-/** What Claude Code writes unasked, and a session does not: others read or run it. */
+/** Written unasked by the raw SDK, but not by a session, because other programs read or run these files. */
 const GUARDED = [
   () => join(memory(), "CLAUDE.md"),
   () => join(memory(), ".github/workflows/a.md"),
   () => join(cwd, ".claude/launch.json"),
 ];
-/** What neither writes unasked. */
+/** Written unasked by neither. */
 const ASKED = [
   () => join(home, ".claude/plans/other.md"),
   () => join(memory(), "a.txt"),
@@ -52,7 +52,7 @@ const ASKED = [
 
 const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });
 
-/** Those of the files that are there now. They are deleted. */
+/** Returns all existing `files`, and deletes them. */
 function made(files: readonly string[]): string[] {
   const found = files.filter((file) => existsSync(file));
   for (const file of found) rmSync(file);
@@ -81,7 +81,7 @@ async function byServer(files: readonly string[], permissionMode: string): Promi
 
 describe("files of Claude Code itself", () => {
   it.each(["default", "acceptEdits", "plan", "dontAsk"] as const)(
-    "are written unasked in mode %s as by the raw SDK",
+    "a session in mode %s writes Claude Code's own files unasked like the raw SDK, except guarded ones",
     async (mode) => {
       const of = (each: readonly (() => string)[]) => each.map((path) => path());
       const all = [...of(KEPT), ...of(GUARDED), ...of(ASKED)];
@@ -90,7 +90,7 @@ describe("files of Claude Code itself", () => {
     },
   );
 
-  it.each([[[]], [["--caller-approves", "edits"]]])("the plan is written and shown with %j", async (args) => {
+  it.each([[[]], [["--caller-approves", "edits"]]])("a plan is written and shown on a server with %j", async (args) => {
     const strict = await world.server({ env: environment(), args });
     const begun = { prompt: scriptTag([{ text: "I think." }]), cwd, permissionMode: "plan" };
     const { sessionId } = await strict.call("claude_code", begun);
@@ -109,7 +109,7 @@ describe("files of Claude Code itself", () => {
     rmSync(plan);
   });
 
-  it("a plan that is not written down is of the highest risk", async () => {
+  it("a plan that was not written to its file has the highest risk", async () => {
     const begun = { prompt: scriptTag([{ tools: [{ name: "ExitPlanMode", input: {} }] }, { text: "end" }]), cwd };
     const { sessionId } = await server.call("claude_code", { ...begun, permissionMode: "plan" });
     const { actions } = await server.news(sessionId);

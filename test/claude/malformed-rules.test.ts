@@ -23,7 +23,7 @@ interface Asked {
   getSettings: () => Promise<unknown>;
 }
 
-/** The settings of a Claude Code without a prompt. */
+/** Returns the settings of a Claude Code started without a prompt. */
 async function settingsWith(settings: NonNullable<Options["settings"]>): Promise<z.infer<typeof Settings>> {
   const prompt = new AsyncQueue<SDKUserMessage>();
   const env = { ...process.env, ...world.model.environment(world.configFolder), HOME: world.folder() };
@@ -39,18 +39,18 @@ async function settingsWith(settings: NonNullable<Options["settings"]>): Promise
   }
 }
 
-it("what is refused as malformed is what Claude Code drops, and what it keeps and never matches", async () => {
+it("the rules refused as malformed are exactly those that Claude Code drops, except correctable names", async () => {
   const deny = RULE_TEXTS.map(([text]) => text);
   const { effective } = await settingsWith({ permissions: { deny, allow: NO_ALLOW } });
   const kept = new Set(effective.permissions?.["deny"]);
   const dropped = RULE_TEXTS.filter(([text]) => !kept.has(text));
-  // It takes no name of a tool in small letters; one that is known is put right before.
+  // Claude Code drops tool names in lower case (`named`); this server corrects known names before.
   expect(dropped.map(([, kind]) => kind).filter((kind) => kind !== "drops")).toEqual(["named"]);
   expect(RULE_TEXTS.filter(([text, kind]) => kind === "drops" && kept.has(text))).toEqual([]);
   expect(effective.permissions?.["allow"] ?? []).toEqual([]);
 });
 
-/** Settings files that are left out whole, and what is said of them. */
+/** Settings files that Claude Code ignores as a whole, and the reason in `warnings`. */
 const UNREAD: readonly (readonly [text: string, says: string])[] = [
   ['{"permissions":{"deny":["Bash(touch *)"]}', "Invalid or malformed JSON"],
   ["[]", "Expected object, but received array"],
@@ -58,8 +58,8 @@ const UNREAD: readonly (readonly [text: string, says: string])[] = [
   ['{"model":3,"permissions":{"deny":["Bash(touch *)"]}}', "model: Expected string"],
 ];
 
-describe("a settings file that Claude Code cannot read", () => {
-  it("is named in the answer and in the log, with the reason", async () => {
+describe("settings files that Claude Code cannot read", () => {
+  it("an unreadable settings file is named with the reason in the answer and in the log", async () => {
     const server = await world.server();
     const file = join(world.configFolder, "settings.json");
     for (const [text, says] of UNREAD) {
@@ -67,7 +67,7 @@ describe("a settings file that Claude Code cannot read", () => {
       const cwd = world.folder();
       const prompt = scriptTag([{ tools: [{ name: "Bash", input: { command: "touch made" } }] }, { text: "end" }]);
       const answer = await server.call("claude_code", { prompt, cwd, allowedTools: ["Bash"], waitMs: 40_000 });
-      // The rule does not hold.
+      // Without the file, its deny rule does not hold.
       expect([text, existsSync(join(cwd, "made"))]).toEqual([text, true]);
       expect(answer["warnings"]).toEqual([expect.stringContaining(`ignores all of ${file}`)]);
       expect(JSON.stringify(answer["warnings"])).toContain(says);
@@ -76,7 +76,7 @@ describe("a settings file that Claude Code cannot read", () => {
     rmSync(file);
   });
 
-  it("is named by tools that answer with the turn", async () => {
+  it("tools that answer with the turn name an unreadable settings file", async () => {
     const file = join(world.configFolder, "settings.json");
     writeFileSync(file, "{");
     const server = await world.server({ args: ["--toolsets", "query,chat"] });
@@ -87,7 +87,7 @@ describe("a settings file that Claude Code cannot read", () => {
     rmSync(file);
   });
 
-  it("is said of a project too, and not of files that do not count in the session", async () => {
+  it("unreadable project settings are named too, but not files that do not apply to the session", async () => {
     const cwd = world.folder();
     mkdirSync(join(cwd, ".claude", "settings.local.json"), { recursive: true });
     writeFileSync(join(cwd, ".claude", "settings.json"), "{");

@@ -19,7 +19,7 @@ const LEAST = { command: process.execPath, args: [resolve("test/kit/servers/leas
 
 const WATCHED = agent("watched", { observer: "warden", observerMessage: "Think of the lighthouse." });
 
-/** Each of the others has one field that `plain` lacks. */
+/** All agents but `plain` and `warden` have a field that `plain` lacks. */
 const AGENTS = {
   plain: agent("plain"),
   keen: agent("keen", {
@@ -39,11 +39,11 @@ const AGENTS = {
 
 const world = useWorld();
 let server: Server;
-/** The session that starts these agents, with a turn for each test. */
+/** Session that starts `AGENTS`, with a turn for each test. */
 let session: { id: string; cwd: string };
-/** A session with more features of Claude Code switched on. */
+/** Session with more features of Claude Code switched on. */
 let equipped: string;
-/** Sessions with a blocked subagent: its summary comes after half a minute, in which the other tests run. */
+/** Sessions with a blocked subagent, whose summary comes after half a minute, while other tests run. */
 let standing: { silent: string; asked: string };
 beforeAll(async () => {
   server = await world.server();
@@ -65,16 +65,13 @@ const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };
 
 const memoryOf = (name: string, cwd: string) => join(cwd, ".claude", "agent-memory-local", name);
 
-/** The tool call that starts an agent on a script and waits for it. */
+/** Tool call that starts agent `name` on a script and waits for its end. */
 const send = (name: string, script: Script) => ({
   name: "Agent",
   input: { description: "look", subagent_type: name, prompt: `Look. ${scriptTag(script)}`, run_in_background: false },
 });
 
-/**
- * Starts a session whose last subagent's own request stops in mid-stream; the request for a summary of it
- * has no fault.
- */
+/** Starts a session whose last subagent hangs `mid-stream` in its own request; the request for its summary has no fault. */
 async function stand(before: Script, advanced: object): Promise<string> {
   const stands: Script[number] = { text: ["Reading", " the harbour map."], hang: "mid-stream", times: 1 };
   const script = [...before, { tools: [send("general-purpose", [look, stands])] }, ...ok];
@@ -86,10 +83,10 @@ async function stand(before: Script, advanced: object): Promise<string> {
   return sessionId;
 }
 
-/** Whether the request is that of the blocked agent. */
+/** True for requests of the agent blocked by `stand`. */
 const isOfStanding = (request: RequestRecord) => request.subagent && request.told.includes("the harbour map.");
 
-/** A session that has started its agents and is blocked. */
+/** Starts a session that has run its agents and then blocks. */
 async function equip(): Promise<string> {
   writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify({ mcpServers: { mine: LEAST } }));
   const agents = {
@@ -98,14 +95,14 @@ async function equip(): Promise<string> {
     watched: WATCHED,
     warden: agent("warden"),
   };
-  // Without tool search, all tools are in the request.
+  // All tools are in the request only without `ENABLE_TOOL_SEARCH`.
   const env = { CLAUDE_CODE_EXPERIMENTAL_OBSERVER_AGENTS: "1", ENABLE_TOOL_SEARCH: "false" };
   const errands = [send("plain", quiet), send("watched", [{ text: "All is dark." }]), send("rigged", quiet)];
   const sent = errands.map((each) => ({ tools: [each] }));
   return stand(sent, { agents, mcpServers: { given: LEAST }, env });
 }
 
-/** An agent's requests to the model after the request of this number. */
+/** Returns requests of agent `name` to the model, after request number `after`. */
 const askedBy = (name: string, sessionId: string, after = 0) =>
   world.model.requests.filter(
     (each) => each.seq > after && each.sessionId === sessionId && each.system.includes(`You are ${name}.`),
@@ -113,26 +110,26 @@ const askedBy = (name: string, sessionId: string, after = 0) =>
 
 const lastRequest = () => world.model.requests.at(-1)?.seq ?? 0;
 
-/** Begins the next turn of the session. */
+/** Begins the next turn of `session`. */
 const begin = async (script: Script, waitMs = 0) =>
   server.call("claude_code_reply", { sessionId: session.id, prompt: scriptTag(script), waitMs });
 
-/** The same, and resolves with all of the session once the turn has ended or a request is open. */
+/** Begins the next turn; resolves with the whole log once the turn has ended or a request is open. */
 async function turn(script: Script) {
   await begin(script, 40_000);
   return told(server, session.id);
 }
 
-/** Starts an agent and `plain` at once, which differ only in the fields. */
+/** Starts agents `name` and `plain` at once, which differ only in the tested fields. */
 async function sendBoth(name: keyof typeof AGENTS, script: (name: string) => Script) {
   const before = lastRequest();
   const answer = await turn([{ tools: [send("plain", script("plain")), send(name, script(name))] }, ...ok]);
   return { answer, plain: askedBy("plain", session.id, before), other: askedBy(name, session.id, before) };
 }
 
-// A name that begins with a dot is a field of an agent; some options have the same names.
+// Names that begin with a dot are fields of an agent, because some options have equal names.
 describe("an agent of the option `agents` of `claude_code`", () => {
-  it("is offered by its `.description`, begins with its `.skills`, `.memory` and `.effort`, and as `.omitClaudeMd` says", async () => {
+  it("an agent is offered by its `.description`, and begins with `.skills`, `.memory`, `.effort` and `.omitClaudeMd`", async () => {
     const { plain, other } = await sendBoth("keen", () => quiet);
     const [first] = requestsOf(world, session.id);
     expect(first?.told).toContain("- plain: plain looks around.");
@@ -154,14 +151,14 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect(begins(other)).toEqual({ skill: true, memory: true, memoryFolder: true, effort: "low", claudeMd: false });
   });
 
-  it("stops after its `.maxTurns`", async () => {
+  it("an agent stops after its `.maxTurns`", async () => {
     const { plain, other, answer } = await sendBoth("brief", () => [look, look, look, ...quiet]);
     expect([plain.length, other.length]).toEqual([4, 2]);
     expect(answer.result?.result).toBe("ok");
   });
 
-  it("compacts at its `.autoCompactWindow`", async () => {
-    // The model's text while it works also answers the request for a summary.
+  it("an agent compacts at its `.autoCompactWindow`", async () => {
+    // Text of the model while it works also answers the request for a summary.
     const step = { ...look, text: "<summary>I saw the harbour.</summary>", usage: { input_tokens: 120_000 } };
     const { plain, other } = await sendBoth("narrow", () => [step, step, step, ...quiet]);
     const goesOn = "This session is being continued from a previous conversation";
@@ -173,7 +170,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect(last?.told).not.toContain("<model-script>");
   });
 
-  it("is asked for less than the session in its `.permissionMode`", async () => {
+  it("an agent with a looser `.permissionMode` is asked for less than the session", async () => {
     const file = (name: string) => join(session.cwd, `${name}.txt`);
     const { answer } = await sendBoth("editor", (name) => [
       { tools: [{ name: "Write", input: { file_path: file(name), content: "x" } }] },
@@ -192,8 +189,10 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect([existsSync(file("plain")), existsSync(file("editor"))]).toEqual([false, true]);
   });
 
-  it("runs behind the session even when it is not asked to: `.background`", async () => {
-    /** The end of the turn when the agent is held until the session, or the agent, has made this many requests. */
+  it("an agent with `.background` runs in the background even if called in the foreground", async () => {
+    /**
+     * Returns the result of the turn while the agent is held until the session, or the agent, has sent request `until.entry`.
+     */
     const lastWords = async (name: keyof typeof AGENTS, until: { subagent: boolean; entry: number }) => {
       const gate = world.folder();
       const before = lastRequest();
@@ -214,7 +213,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect(await lastWords("behind", { subagent: false, entry: 1 })).toBe("The scout is back.");
   });
 
-  it("is watched by its `.observer`, which gets its `.observerMessage`, where Claude Code's experiment is on", async () => {
+  it("an `.observer` watches its agent with `.observerMessage` if Claude Code's experiment is on", async () => {
     const digest = await world.model.waitForRequest(
       (request) => request.sessionId === equipped && request.system.includes("You are warden."),
     );
@@ -222,12 +221,12 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect(digest.told).toContain("All is dark.");
     expect(digest.told).toContain("Think of the lighthouse.");
     expect(askedBy("warden", equipped).filter((each) => each.told.includes('the agent "plain"'))).toEqual([]);
-    // The other session is without the experiment.
+    // `session` runs without the experiment.
     await turn([{ tools: [send("watched", [{ text: "All is dark." }])] }, ...ok]);
     expect([askedBy("watched", session.id).length, askedBy("warden", session.id).length]).toEqual([1, 0]);
   });
 
-  it("has the servers that it names or brings: `.mcpServers`", () => {
+  it("an agent has the MCP servers that it names or brings in `.mcpServers`", () => {
     const serversOf = (request?: RequestRecord) => [
       ...new Set(request?.tools.map((name) => (name.startsWith("mcp__") ? name.split("__")[1] : name))),
     ];
@@ -235,22 +234,22 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect(ofSession).toEqual(expect.arrayContaining(["Read", "mine", "given"]));
     expect(ofSession).not.toContain("own");
     expect(serversOf(askedBy("plain", equipped)[0])).toEqual(["Read"]);
-    // Claude Code looks names up in the settings files only, not among the servers that the session is given.
+    // Claude Code looks names up only in settings files, not in `mcpServers` of the session.
     expect(serversOf(askedBy("rigged", equipped)[0])).toEqual(["Read", "mine", "own"]);
   });
 });
 
 describe("an option of `claude_code` about subagents", () => {
-  it("summarizes their progress: `agentProgressSummaries`", async () => {
+  it("`agentProgressSummaries` reports summaries of subagents' progress", async () => {
     const { asked, silent } = standing;
     expect(await hear(server, asked, "backgroundTask")).toEqual([
       { id: expect.any(String), status: "running", summary: "Reading the harbour map." },
     ]);
-    // By now the other has been blocked for as long.
+    // By now, the agent of `silent` has been blocked for as long.
     const still = await told(server, silent);
     expect(still.status).toBe("running");
     const ended = expect.objectContaining({ status: "completed" }) as object;
-    // The other agents of that session have ended; nothing is reported of the blocked one.
+    // Reports only the end of the three other agents, and nothing of the blocked one.
     expect(ofKind(still, "backgroundTask")).toEqual(Array(3).fill(ended));
     expect(requestsOf(world, silent, true).filter(isOfStanding)).toHaveLength(2);
   });

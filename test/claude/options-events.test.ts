@@ -11,7 +11,7 @@ import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 let server: Server;
-/** Two sessions do the same; one of them reports all that it can. */
+/** Answers of two sessions with equal scripts; only `open` reports additional events. */
 let silent: Answer;
 let open: Answer;
 beforeAll(async () => {
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 
 const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };
-/** Starts a subagent on a script, and waits for it. */
+/** Tool call that starts a subagent on a script and waits for its end. */
 const sendAgent = (script: Script) => ({
   tools: [
     {
@@ -44,7 +44,7 @@ const sendAgent = (script: Script) => ({
 });
 
 describe("an option of `claude_code` that asks for more events", () => {
-  it("reports the outcome of hooks: `includeHookEvents`", () => {
+  it("`includeHookEvents` reports the outcome of hooks", () => {
     expect(ofKind(silent, "hook")).toEqual([]);
     expect(ofKind(open, "hook")).toEqual(
       expect.arrayContaining([
@@ -54,7 +54,7 @@ describe("an option of `claude_code` that asks for more events", () => {
     );
   });
 
-  it("reports what subagents say: `forwardSubagentText`", () => {
+  it("`forwardSubagentText` reports the text of subagents", () => {
     const texts = ({ events }: Answer) =>
       events
         .filter(({ data }) => typeof data["agentId"] === "string" && "text" in data)
@@ -63,8 +63,8 @@ describe("an option of `claude_code` that asks for more events", () => {
     expect(texts(open)).toEqual(expect.arrayContaining(["I look around.", "All is quiet."]));
   });
 
-  it("guesses the next prompt: `promptSuggestions`", async () => {
-    // It comes after the end of the turn.
+  it("`promptSuggestions` reports a guess of the next prompt", async () => {
+    // The suggestion comes after the end of the turn.
     expect(await hear(server, open.sessionId, "promptSuggestion")).toEqual(["yes, run the tests"]);
     const guesses = world.model.requests.filter((request) => request.told.includes("[SUGGESTION MODE"));
     expect([...new Set(guesses.map((request) => request.sessionId))]).toEqual([open.sessionId]);

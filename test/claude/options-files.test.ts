@@ -16,15 +16,15 @@ const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: 
 
 interface Ran extends Answer {
   cwd: string;
-  /** The first request to the model. */
+  /** First request to the model: `told`. */
   context: string;
 }
 
 const world = useWorld();
 let server: Server;
-/** The only file in another folder. */
+/** Returns the only file in another folder. */
 let file: (name: "added" | "third") => string;
-/** A session with options, and one without; both do the same. */
+/** Sessions with equal scripts; only `chosen` has options. */
 let chosen: Ran;
 let plain: Ran;
 beforeAll(async () => {
@@ -47,7 +47,7 @@ beforeAll(async () => {
   );
 });
 
-/** Lets a session read, change a file, and make `more`. */
+/** Runs a session that reads, changes a file, and makes the calls `more`. */
 async function run(advanced: object, more: object[] = []): Promise<Ran> {
   const cwd = world.folder();
   const old = join(cwd, "old.txt");
@@ -61,7 +61,7 @@ async function run(advanced: object, more: object[] = []): Promise<Ran> {
   return { ...(await told(server, sessionId)), cwd, context: requestsOf(world, sessionId)[0]?.told ?? "" };
 }
 
-/** The files below a folder of Claude Code's configuration whose path names the session. */
+/** Returns files in a folder of Claude Code's configuration with `sessionId` in their path. */
 function kept(folder: string, { sessionId }: { sessionId: string }): string[] {
   const root = join(world.configFolder, folder);
   if (!existsSync(root)) return [];
@@ -70,14 +70,14 @@ function kept(folder: string, { sessionId }: { sessionId: string }): string[] {
 }
 
 describe("an option of `claude_code` about files", () => {
-  it("names the working folder and further ones: `cwd`, `additionalDirectories`", () => {
+  it("`cwd` and `additionalDirectories` set the working folder and further folders", () => {
     expect(readFileSync(join(chosen.cwd, "here.txt"), "utf8").trim()).toBe(chosen.cwd);
     expect(readFileSync(file("added"), "utf8")).toBe("new");
-    // The third folder is asked for.
+    // A write to the third folder needs approval.
     expect(chosen.actions).toMatchObject([{ toolName: "Write", input: { file_path: file("third") } }]);
   });
 
-  it("leaves out settings: `settingSources`", () => {
+  it("`settingSources` leaves out settings", () => {
     const seen = ({ context, cwd }: Ran) => [
       readFileSync(join(cwd, "seen.txt"), "utf8").trim(),
       context.includes("The user likes lighthouses."),
@@ -86,7 +86,7 @@ describe("an option of `claude_code` about files", () => {
     expect(seen(chosen)).toEqual(["[]", false]);
   });
 
-  it("keeps files as they were: `enableFileCheckpointing`", () => {
+  it("`enableFileCheckpointing` keeps the former content of files", () => {
     const backups = (ran: Ran) =>
       kept("file-history", ran)
         .filter((path) => !path.endsWith(ran.sessionId))
@@ -95,7 +95,7 @@ describe("an option of `claude_code` about files", () => {
     expect(backups(chosen)).toEqual(["old"]);
   });
 
-  it("names the session and takes prompts as they are: `title`, `verbatimPrompts`", () => {
+  it("`title` names the session, and `verbatimPrompts` sends prompts unchanged", () => {
     expect(plain.context).toContain("The tide is low.");
     expect(world.transcript(plain.sessionId)).not.toContain("custom-title");
     expect(chosen.context).toContain("Look at @note.txt");
@@ -105,7 +105,7 @@ describe("an option of `claude_code` about files", () => {
 });
 
 describe("a debug log, as an option of `claude_code`", () => {
-  it("is in Claude Code's own folder, or where it is said: `debug`, `debugFile`; `cwd` is the server's where nothing is said", async () => {
+  it("the debug log is in Claude Code's own folder (`debug`) or in `debugFile`; `cwd` defaults to the server's", async () => {
     expect(kept("debug", plain)).toEqual([]);
     expect(kept("debug", chosen)).toHaveLength(1);
     const debugFile = join(world.folder(), "own.log");
@@ -115,7 +115,7 @@ describe("a debug log, as an option of `claude_code`", () => {
     expect(requestsOf(world, elsewhere.sessionId)[0]?.told).toContain(`Primary working directory: ${process.cwd()}`);
   });
 
-  it("is refused outside the folders that the operator allows: `debugFile`", async () => {
+  it("`debugFile` is refused outside the folders that the operator allows", async () => {
     const cwd = world.folder();
     const outside = world.folder();
     const confined = await world.server({ args: ["--allow-dir", cwd] });

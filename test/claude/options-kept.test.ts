@@ -9,7 +9,7 @@ import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 let server: Server;
-/** Two sessions that are blocked before the end of their first turn; one of them is not persisted. */
+/** Two sessions blocked before the end of their first turn; `fleeting` is not persisted. */
 const gate = "the end";
 let fleeting: string;
 let lasting: string;
@@ -31,26 +31,26 @@ beforeAll(async () => {
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
 
-/** The files that Claude Code has written of a session below its folder. */
+/** Returns Claude Code's transcript files of a session. */
 function kept(sessionId: string): string[] {
   const names = readdirSync(world.configFolder, { recursive: true }).map(String);
   return names.filter((name) => name.includes(sessionId) && name.endsWith(".jsonl"));
 }
 
 describe("the record of a session of `claude_code`", () => {
-  it("keeps partial text only while it is written: `includePartialMessages`", async () => {
+  it("`includePartialMessages` keeps partial text only while it is written", async () => {
     const look = async (sessionId: string) =>
       server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
     await expect
       .poll(async () => (await look(fleeting))["partial"], { timeout: 10_000, interval: 50 })
       .toBe("潮水每天涨落");
-    // The next request comes when the first answer is whole and its tool has run.
+    // The next request comes once the first answer is complete and its tool has run.
     await expect.poll(() => requestsOf(world, fleeting).length, { timeout: 10_000 }).toBe(2);
     expect((await look(fleeting))["partial"]).toBe(undefined);
     expect((await look(lasting))["partial"]).toBe(undefined);
   });
 
-  it("does not exist with `persistSession` false, neither at Claude Code nor in the store; the session ends with its process", async () => {
+  it("with `persistSession` false, no record exists at Claude Code or in the store, and the session ends with its process", async () => {
     world.model.release(gate);
     await Promise.all([server.end(fleeting), server.end(lasting)]);
     const sessionId = fleeting;

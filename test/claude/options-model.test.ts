@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 const ok = [{ text: "ok" }];
 
-/** The first request of a session with these options, and its result. */
+/** Returns the first request of a session with `options`, and the result of the turn. */
 async function requestWith(options: object, script: Script = ok) {
   const { sessionId, result } = await play(server, script, { cwd: world.folder(), ...options });
   const [request] = requestsOf(world, sessionId);
@@ -25,7 +25,7 @@ const BETA = "context-1m-2025-08-07";
 const OWN_PROMPT = "You are an agent working with the user";
 
 describe("an option of `claude_code` that is for the model", () => {
-  it("has Claude Code's own default where it is omitted", async () => {
+  it("an omitted option has Claude Code's own default", async () => {
     const { model, thinking, outputConfig, betas, system, ...request } = await requestWith({});
     expect({ model, thinking, outputConfig }).toMatchObject({
       model: "claude-opus-5-5",
@@ -37,7 +37,7 @@ describe("an option of `claude_code` that is for the model", () => {
     expect(request.told).toContain("<model-script>");
   });
 
-  it("is in the request: `prompt`, `model`, `thinking`, `betas`, `taskBudget`; a `systemPrompt` replaces; `outputFormat` is that of the result", async () => {
+  it("the request has `prompt`, `model`, `thinking`, `betas`, `taskBudget`; `systemPrompt` replaces the default; `outputFormat` shapes the result", async () => {
     const schema = { type: "object", properties: { answer: { type: "number" } }, required: ["answer"] };
     const answer = { tools: [{ name: "StructuredOutput", input: { answer: 42 } }] };
     const request = await requestWith(
@@ -67,7 +67,7 @@ describe("an option of `claude_code` that is for the model", () => {
     expect(request.result).toMatchObject({ isError: false, structuredOutput: { answer: 42 } });
   });
 
-  it("is in the request, flat or in `advanced`: `effort`, `thinking`; a `systemPrompt` is added to the preset; `maxTurns` ends the turn", async () => {
+  it("`effort` and `thinking` reach the request, flat or in `advanced`; a preset `systemPrompt` is extended; `maxTurns` ends the turn", async () => {
     const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };
     const request = await requestWith(
       {
@@ -88,7 +88,7 @@ describe("an option of `claude_code` that is for the model", () => {
     expect(requestsOf(world, request.sessionId ?? "")).toHaveLength(2);
   });
 
-  it("names the model that answers when the first is overloaded: `fallbackModel`; `thinking` without effect gives a warning: a budget, or `disabled`, with a model that decides by itself", async () => {
+  it("`fallbackModel` answers if the first model is overloaded; `thinking` without effect gives a warning (a budget, or `disabled`)", async () => {
     const overloaded = { error: { status: 529 as const, retryAfterSeconds: 0.05 }, times: 3, text: "From the second." };
     const { sessionId, ...answer } = await server.call("claude_code", {
       prompt: scriptTag([overloaded]),

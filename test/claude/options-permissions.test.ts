@@ -11,8 +11,8 @@ import { useWorld } from "../kit/world.ts";
 const world = useWorld();
 let server: Server;
 beforeAll(async () => {
-  // Claude Code refuses bypassPermissions to root unless it is told that it is confined. That the gate is closed
-  // otherwise is shown in test/server/arguments.test.ts.
+  // Claude Code refuses bypassPermissions to root unless IS_SANDBOX is set. test/server/arguments.test.ts tests the closed
+  // gate.
   server = await world.server({ args: ["--allow-bypass"], env: { IS_SANDBOX: "1" } });
 });
 
@@ -21,14 +21,14 @@ const program = (file: string) => ({
   tools: [{ name: "Bash", input: { command: `node -e 'fs.writeFileSync("${file}", "x")'` } }],
 });
 
-/** A session that has had a turn. */
+/** Opens a session that has had a turn. */
 async function open(options: object) {
   const cwd = world.folder();
   const { sessionId } = await play(server, [{ text: "ok" }], { cwd, ...options });
   return { sessionId, cwd };
 }
 
-/** Outcomes of writing a file and of running a program in a session; every request is denied. */
+/** Writes a file and runs a program in a session, denying every request; returns "asked", "ran" or "denied" for both. */
 async function fates({ cwd, sessionId }: { cwd: string; sessionId: string }, name: string) {
   const files = { Write: join(cwd, `${name}-written.txt`), Bash: join(cwd, `${name}-ran.txt`) };
   const script = [write(files.Write), program(files.Bash), { text: `end of ${name}` }];
@@ -54,7 +54,7 @@ async function fates({ cwd, sessionId }: { cwd: string; sessionId: string }, nam
 const modeOf = async (sessionId: string) =>
   (await server.call("claude_code_session", { action: "get", sessionId })).sessions[0]?.["permissionMode"];
 
-// As measured with the classifier of `auto` and `plan` out of reach: they deny what it would have to decide.
+// Measured without access to the classifier of `auto` and `plan`, which then deny.
 describe("a `permissionMode` of `claude_code`", () => {
   let living: Awaited<ReturnType<typeof open>>;
   beforeAll(async () => {
@@ -66,9 +66,9 @@ describe("a `permissionMode` of `claude_code`", () => {
     ["default", "Write asked, Bash asked"],
     ["acceptEdits", "Write ran, Bash asked"],
     ["dontAsk", "Write denied, Bash denied"],
-  ])("decides which tools run, ask and are denied: %s", async (permissionMode, expected) => {
+  ])("a mode decides which tools run, ask and are denied: %s", async (permissionMode, expected) => {
     const { sessionId } = living;
-    // The session has started in the first mode; every mode reaches Claude Code unchanged, at the start or later.
+    // The session starts in `auto`; every mode reaches Claude Code unchanged, at the start or later.
     if (permissionMode !== "auto") {
       await server.call("claude_code_session", { action: "set_permission_mode", sessionId, permissionMode });
     }
@@ -76,13 +76,13 @@ describe("a `permissionMode` of `claude_code`", () => {
     expect(await modeOf(sessionId)).toBe(permissionMode);
   });
 
-  it("decides which tools run, ask and are denied: bypassPermissions", async () => {
+  it("bypassPermissions runs all tools", async () => {
     const session = await open({ permissionMode: "bypassPermissions" });
     expect(await fates(session, "it")).toBe("Write ran, Bash ran");
     expect(await modeOf(session.sessionId)).toBe("bypassPermissions");
   });
 
-  it("decides which tools run, ask and are denied: plan, with the instructions of `planModeInstructions`", async () => {
+  it("plan asks for edits, denies commands, and adds the instructions of `planModeInstructions`", async () => {
     const advanced = { planModeInstructions: "First draw a map of the harbour." };
     const session = await open({ permissionMode: "plan", advanced });
     expect(await fates(session, "it")).toBe("Write asked, Bash denied");
@@ -90,7 +90,7 @@ describe("a `permissionMode` of `claude_code`", () => {
     expect(requestsOf(world, session.sessionId)[0]?.told).toContain("First draw a map of the harbour.");
   });
 
-  it("that Claude Code no longer has is refused, and those that it has are named", async () => {
+  it("a mode that Claude Code no longer has is refused, and the valid modes are named", async () => {
     const refused = await server.refusal("claude_code", { prompt: "x", permissionMode: "delegate" });
     expect(refused.code).toBe("INVALID_ARGUMENT");
     expect(refused.text).toContain("no longer exists in Claude Code");
@@ -100,8 +100,8 @@ describe("a `permissionMode` of `claude_code`", () => {
   });
 });
 
-describe("an option of `claude_code` that decides", () => {
-  it("runs and denies by rule: `allowedTools`, `disallowedTools`; a request's time limit starts at its creation: `permissionRequestTimeoutMs`", async () => {
+describe("an option of `claude_code` that decides about tools", () => {
+  it("`allowedTools` and `disallowedTools` run and deny by rule; `permissionRequestTimeoutMs` counts from a request's creation", async () => {
     const cwd = world.folder();
     const [ran, kept] = [join(cwd, "ran.txt"), join(cwd, "kept.txt")];
     const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
@@ -117,7 +117,7 @@ describe("an option of `claude_code` that decides", () => {
     await server.call("claude_code_check", { action: "poll", sessionId, until: "end", waitMs: 40_000 });
     const { events, result } = await told(server, sessionId);
     expect(result?.result).toBe("end");
-    // Deny beats allow; a tool that is denied as a whole is not even offered.
+    // Deny beats allow, and a tool denied as a whole, `Write`, is not even offered.
     expect([existsSync(ran), existsSync(kept)]).toEqual([true, false]);
     const tools = requestsOf(world, sessionId)[0]?.tools;
     expect(tools).toContain("Edit");
@@ -128,16 +128,16 @@ describe("an option of `claude_code` that decides", () => {
     expect(requests.map(({ data }) => data)).toMatchObject([
       { toolName: "Bash", summary: expect.stringContaining(asked) },
     ]);
-    // Deny rules leave a result too, without a request.
+    // Denials by rule leave a result without a request.
     const last = results.at(-1);
     expect(last?.data).toMatchObject({ decision: "deny", by: "timeout" });
     const waited = Date.parse(last?.timestamp ?? "") - Date.parse(requests[0]?.timestamp ?? "");
-    // The default is 60 s from the first time that it is shown.
+    // Without `permissionRequestTimeoutMs`, the limit is 60 s from the first display.
     expect(waited).toBeGreaterThanOrEqual(950);
     expect(waited).toBeLessThan(20_000);
   });
 
-  it("denies without a request: `permissionPrompts`", async () => {
+  it("`permissionPrompts` none denies without a request", async () => {
     const session = await open({ advanced: { permissionPrompts: "none" } });
     expect(await fates(session, "it")).toBe("Write denied, Bash denied");
     const { events } = await told(server, session.sessionId);

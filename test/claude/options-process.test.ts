@@ -12,7 +12,7 @@ import { useWorld } from "../kit/world.ts";
 
 const world = useWorld();
 let server: Server;
-/** A session with an environment, a Claude Code and a sandbox of its own, and the traces that it has left. */
+/** `ran`: session with an environment, a Claude Code and a sandbox of its own. `traces`: files that it has left. */
 let ran: Answer;
 let traces: { seen: string; started: string; wrapped: string; closed: string };
 beforeAll(async () => {
@@ -39,7 +39,7 @@ beforeAll(async () => {
 const ok = [{ text: "ok" }];
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
 
-/** An executable file. */
+/** Creates an executable shell script. */
 function program(folder: string, name: string, lines: string[]): string {
   const file = join(folder, name);
   writeFileSync(file, ["#!/bin/sh", ...lines, ""].join("\n"));
@@ -47,8 +47,8 @@ function program(folder: string, name: string, lines: string[]): string {
   return file;
 }
 
-// Stand-ins for bubblewrap and socat show what Claude Code would have them do; whether that confines a command is
-// theirs to show. They are found first in PATH, so that it makes no difference whether the machine has the real ones.
+// Stand-ins for bubblewrap and socat record their arguments; test/attacks tests real confinement. First in PATH, so that real
+// ones are not used.
 function standIns() {
   const folder = world.folder();
   const log = join(folder, "bwrap.log");
@@ -58,7 +58,8 @@ function standIns() {
     '[ $# -gt 0 ] && shift && exec "$@"',
     "exit 0",
   ]);
-  // Outside the sandbox it is waited for; inside, a real proxy would end with the sandbox, which does not exist here.
+  // Claude Code waits for the socket outside the sandbox; inside, a real proxy would end with the sandbox, which is missing
+  // here.
   program(folder, "socat", [
     'case "$1" in UNIX-LISTEN:*) socket=${1#UNIX-LISTEN:}; touch "${socket%%,*}"; exec tail -f /dev/null;; esac',
   ]);
@@ -66,11 +67,11 @@ function standIns() {
 }
 
 describe("an option of `claude_code` about the process", () => {
-  it("adds to the environment of the server: `env`", () => {
+  it("`env` adds to the environment of the server", () => {
     expect(traces.seen).toBe("server added call\n");
   });
 
-  it("cannot change by `env` the variables by which the server finds its processes", async () => {
+  it("`env` cannot change variables by which the server finds its processes", async () => {
     const advanced = { env: { CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "0" } };
     const refused = await server.refusal("claude_code", { prompt: "x", cwd: world.folder(), advanced });
     expect(refused).toMatchObject({
@@ -79,13 +80,13 @@ describe("an option of `claude_code` about the process", () => {
     });
   });
 
-  it("runs another Claude Code: `pathToClaudeCodeExecutable`", () => {
+  it("`pathToClaudeCodeExecutable` runs another Claude Code", () => {
     expect(ran.result?.result).toBe("ok");
     expect(traces.started).toBe("run\n");
   });
 
-  it("bounds its start: `sessionInitTimeoutMs`", async () => {
-    // It reads its input and writes nothing until it is killed.
+  it("`sessionInitTimeoutMs` bounds the start of Claude Code", async () => {
+    // The program reads stdin and writes nothing until killed.
     const silent = program(world.folder(), "silent-claude", ["exec cat > /dev/null"]);
     const { result } = await play(server, ok, {
       cwd: world.folder(),
@@ -96,7 +97,7 @@ describe("an option of `claude_code` about the process", () => {
     expect(result?.durationMs).toBeLessThan(9000);
   });
 
-  it("decides the fate of a turn whose process dies: `onLost`", async () => {
+  it("`onLost` decides whether a turn is repeated after its process dies", async () => {
     const lose = async (tool: string, args: object) => {
       const gate = world.folder();
       const before = world.model.requests.at(-1)?.seq ?? 0;
@@ -118,7 +119,7 @@ describe("an option of `claude_code` about the process", () => {
 });
 
 describe("the `sandbox` of `claude_code`", () => {
-  it("wraps commands, which then run unasked where the caller says so", () => {
+  it("the sandbox wraps commands, which run unasked if the caller says so", () => {
     expect(ran).toMatchObject({ actions: [], result: { result: "ok" } });
     expect(ran.events.map(({ data }) => data["output"])).toContain("42");
     expect(traces.wrapped).toContain("--unshare-net");
@@ -126,7 +127,7 @@ describe("the `sandbox` of `claude_code`", () => {
     expect(traces.wrapped).toContain("console.log(6 * 7)");
   });
 
-  it("that cannot be set up lets no session start, and says what is missing", async () => {
+  it("a sandbox that cannot be set up lets no session start, and the error says what is missing", async () => {
     const sandbox = { enabled: true };
     const env = { PATH: "/does/not/exist" };
     const { result } = await play(server, ok, { cwd: world.folder(), advanced: { sandbox, env } });
@@ -134,7 +135,7 @@ describe("the `sandbox` of `claude_code`", () => {
     expect(result?.result).toContain("bubblewrap (bwrap) not installed");
   });
 
-  it("that is misspelt is refused: Claude Code would drop it silently", async () => {
+  it("a misspelt field of the sandbox is refused, because Claude Code would drop it silently", async () => {
     const refusal = await server.refusal("claude_code", {
       prompt: "x",
       advanced: { sandbox: { enabled: true, filesystem: { denyReads: ["/etc"] } } },
@@ -146,7 +147,7 @@ describe("the `sandbox` of `claude_code`", () => {
 });
 
 describe("a call of `claude_code`", () => {
-  it("waits as long as `waitMs` says, and starts one session per `idempotencyKey`", async () => {
+  it("a call waits up to `waitMs` and starts one session per `idempotencyKey`", async () => {
     const cwd = world.folder();
     const call = { prompt: scriptTag([{ gateBefore: cwd, text: "late" }]), cwd, idempotencyKey: cwd };
     const first = await server.call("claude_code", call);

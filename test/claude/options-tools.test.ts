@@ -23,9 +23,9 @@ const scout = {
 
 const world = useWorld();
 let server: Server;
-/** A session with few tools, one of the two skills and an agent; it uses the skill, and starts the agent. */
+/** Session with few tools, a single skill and an agent; uses the skill and starts the agent. */
 let few: Answer;
-/** A session with all tools, and one with nothing but a server. */
+/** `all`: session with all tools. `alone`: session with a single MCP server and no other tools. */
 let all: Answer;
 let alone: Answer;
 beforeAll(async () => {
@@ -46,7 +46,7 @@ beforeAll(async () => {
 
   writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify({ mcpServers: { mine: least } }));
   const mcpServers = { given: { ...least, env: { SECRET_OF_THE_SERVER: "swordfish" } } };
-  // Without tool search, all tools are in the request.
+  // All tools are in the request only without `ENABLE_TOOL_SEARCH`.
   const env = { ENABLE_TOOL_SEARCH: "false" };
   const preset = { type: "preset", preset: "claude_code" };
   all = await start({ advanced: { tools: preset, mcpServers, env } });
@@ -58,29 +58,29 @@ const start = async (options: object, script: Parameters<typeof scriptTag>[0] = 
 
 const first = ({ sessionId }: Answer) => requestsOf(world, sessionId)[0];
 
-/** Where tools may come later, Claude Code keeps a place for them. */
+/** Removes `DeferredToolPlaceholder`, sent by Claude Code for tools that may come later. */
 function usable(request: RequestRecord | undefined): string[] {
   return request?.tools.filter((name) => name !== "DeferredToolPlaceholder").toSorted() ?? [];
 }
 
 describe("an option of `claude_code` that gives tools", () => {
-  it("names all of Claude Code's own: `tools`", () => {
+  it("`tools` selects among Claude Code's own tools", () => {
     expect(usable(first(few))).toEqual(["Agent", "Bash", "Read", "Skill"]);
     expect(usable(first(all))).toEqual(expect.arrayContaining(["Bash", "Edit", "Write"]));
     expect(usable(first(alone))).toEqual(["mcp__given__look"]);
   });
 
-  it("starts servers beside the user's own, or alone: `mcpServers`, `strictMcpConfig`", () => {
+  it("`mcpServers` start beside the user's own, or alone with `strictMcpConfig`", () => {
     expect(usable(first(all))).toEqual(expect.arrayContaining(["mcp__mine__look", "mcp__given__look"]));
     expect(usable(first(alone))).toContain("mcp__given__look");
     expect(usable(first(alone)).filter((name) => name.startsWith("mcp__mine"))).toEqual([]);
-    // Every user of the machine can read a command line.
+    // Every user of the machine can read command lines, so that no secret may be there.
     const commands = world.processes().map(({ command }) => command);
     expect(commands.some((command) => command.includes("stream-json"))).toBe(true);
     expect(commands.filter((command) => command.includes("swordfish"))).toEqual([]);
   });
 
-  it("names a server that does not start, and why, in `warnings`: `mcpServers`", async () => {
+  it("`warnings` name a server of `mcpServers` that does not start, with the reason", async () => {
     const cwd = world.folder();
     const absent = { command: join(cwd, "absent") };
     const advanced = { mcpServers: { given: least, absent }, strictMcpConfig: true };
@@ -88,19 +88,19 @@ describe("an option of `claude_code` that gives tools", () => {
     expect(answer["warnings"]).toEqual([expect.stringMatching(/^mcpServers: absent \(.+\) did not start/)]);
   });
 
-  it("leaves out skills: `skills`", () => {
+  it("`skills` leaves out all other skills", () => {
     const listed = (session: Answer) =>
       ["harbour", "tide"].filter((name) => first(session)?.told.includes(`All about the ${name}.`));
     expect(listed(all)).toEqual(["harbour", "tide"]);
     expect(listed(few)).toEqual(["tide"]);
-    // One that is given may be used unasked.
+    // A given skill may be used unasked.
     expect(few).toMatchObject({ result: { result: "ok" }, actions: [] });
     expect(requestsOf(world, few.sessionId)[1]?.told).toContain("Speak of the tide.");
   });
 });
 
 describe("an option of `claude_code` that makes agents", () => {
-  it("gives subagents their prompt, tools and model: `agents`", () => {
+  it("`agents` sets prompt, tools and model of subagents", () => {
     expect(few.result?.result).toBe("ok");
     const [request] = requestsOf(world, few.sessionId, true);
     expect(request?.model).toBe("claude-haiku-5-5");
@@ -109,7 +109,7 @@ describe("an option of `claude_code` that makes agents", () => {
     expect(first(few)?.model).not.toBe("claude-haiku-5-5");
   });
 
-  it("runs the main thread as one of them: `agent`", async () => {
+  it("`agent` runs the main thread as an agent", async () => {
     const session = await start({
       systemPrompt: { type: "preset", preset: "claude_code" },
       advanced: { agents: { scout }, agent: "scout", strictMcpConfig: true },
@@ -121,7 +121,7 @@ describe("an option of `claude_code` that makes agents", () => {
     expect(request?.told).toContain("Begin with the lighthouse.");
   });
 
-  it("refuses an unknown `agent` with the names of the known ones, and sends no prompt", async () => {
+  it("an unknown `agent` is refused with the known names, and no prompt is sent", async () => {
     const { result, sessionId } = await start({ advanced: { agents: { scout }, agent: "scuot" } });
     expect(result).toMatchObject({ isError: true, errorSubtype: "unknown_agent" });
     expect(JSON.stringify(result)).toMatch(/there is no agent scuot; available: .*general-purpose.*scout/);

@@ -8,11 +8,11 @@ import type { JsonObject } from "../../src/domain/json.ts";
 import { ACCEPTED, REFUSED } from "../kit/sessions/output-schemas.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The real Claude Code refuses the schemas that this server refuses, and no others. */
+/** The real Claude Code must refuse exactly the schemas refused by this server: `REFUSED`. */
 
 const world = useWorld();
 
-/** Starts Claude Code with the schema, and without a prompt: it ends at once. */
+/** Starts Claude Code with `schema` and an empty stdin: exits at once. */
 async function startedWith(schema: JsonObject): Promise<{ code: unknown; stderr: string }> {
   const [claude = "claude"] = bundledClaudes();
   const args = ["--print", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json"];

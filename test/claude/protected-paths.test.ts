@@ -8,11 +8,11 @@ import { play } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The server's own files and Claude Code's configuration, from a session whose folder is the home folder around them. */
+/** Protection of the server's own files and Claude Code's configuration from a session in the home folder around them. */
 
 const world = useWorld();
 let server: Server;
-/** The home folder. */
+/** Home folder, with `configFolder` in it. */
 let home: string;
 const at = (...parts: string[]) => join(home, ...parts);
 
@@ -46,7 +46,7 @@ beforeAll(async () => {
   server = await world.server({ args, env: { IS_SANDBOX: "1" } });
 });
 
-/** Protected paths, as a session may spell them. */
+/** Protected paths, in spellings that a session may use. */
 const CLOSED: (() => string)[] = [
   () => at(".local/state/claude-agents-mcp/http-token"),
   () => "~/.local/state/claude-agents-mcp/http-token",
@@ -92,10 +92,10 @@ const Result = z.looseObject({
   content: z.unknown(),
 });
 
-/** Refused by the rule or the hook that protects the path; a call beside a failing one may end for that alone. */
+/** Matches refusals by the protecting rule or hook only, because a call beside a failing call may fail for another reason. */
 const REFUSED = /^refused: .*(denied by your permission settings|Read deny rule|No session may reach)/;
 
-/** The results of the calls of a session, each with the id of its call, as Claude Code has written them down. */
+/** Returns id and result of each call of a session, from Claude Code's transcript. */
 function resultsOf(sessionId: string): [id: string, result: string][] {
   const lines = world
     .transcript(sessionId)
@@ -103,7 +103,7 @@ function resultsOf(sessionId: string): [id: string, result: string][] {
     .filter((line) => line !== "");
   return lines.flatMap((line) => {
     const { message, type } = Line.parse(JSON.parse(line));
-    // Lines of another type repeat what was sent to the model.
+    // Lines of other types repeat content already sent to the model.
     const content = type === "user" ? message?.content : undefined;
     const blocks = Array.isArray(content) ? content.map((each: unknown) => Result.safeParse(each)) : [];
     return blocks.flatMap(({ data }): [string, string][] =>
@@ -114,10 +114,10 @@ function resultsOf(sessionId: string): [id: string, result: string][] {
   });
 }
 
-/** The session in each permission mode. */
+/** Session id by permission mode. */
 const sessions = new Map<string, string>();
 
-/** Makes all calls in one answer of the model; their results, in the same order. */
+/** Makes all calls in a single answer of the model; returns results in the order of `calls`. */
 async function run(calls: Call[], permissionMode: string) {
   const tools = calls.map((call) => ({ ...call, id: `toolu_${randomUUID()}` }));
   const prompt = `${scriptTag([{ tools }, { text: "end" }])} @${at(".local/state/claude-agents-mcp/http-token")}`;
@@ -128,15 +128,15 @@ async function run(calls: Call[], permissionMode: string) {
     : server.call("claude_code_reply", { prompt, sessionId: before, waitMs: 40_000 }));
   sessions.set(permissionMode, sessionId);
   const { status } = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
-  // Claude Code makes some of them at once.
+  // Claude Code runs some calls concurrently, so that results need sorting.
   const results = resultsOf(sessionId);
   const inOrder = tools.flatMap(({ id }) => results.filter(([of]) => of === id).map(([, result]) => result));
   return { status, results: inOrder, sessionId };
 }
 
-describe("a path that no session may reach", () => {
+describe("protected paths", () => {
   it.each(["default", "acceptEdits", "bypassPermissions"])(
-    "is neither read nor written, whatever its spelling, in permission mode %s",
+    "a protected path is neither read nor written in any spelling, in permission mode %s",
     async (permissionMode) => {
       const paths = CLOSED.map((path) => path());
       const calls = [...paths.map(read), ...paths.map(write)];
@@ -152,19 +152,19 @@ describe("a path that no session may reach", () => {
     },
   );
 
-  it("is neither in the rest of the home folder nor among the files that Claude Code keeps for its sessions", async () => {
+  it("the rest of the home folder and Claude Code's session files are not protected", async () => {
     const own = world.configFolder;
     const reads = [at("plain.txt"), join(own, "plans/plan.md"), join(own, "projects/a/memory/MEMORY.md")];
     const writes = [at("new.txt"), join(own, "plans/other.md"), join(own, "projects/a/memory/more.md")];
     const { results, sessionId } = await run([...reads.map(read), ...writes.map(write)], "bypassPermissions");
-    // CLAUDE.md of the folder is read by Claude Code itself.
+    // Claude Code itself reads CLAUDE.md of the folder.
     expect(results.map((result) => result.slice(0, 4))).toEqual(Array(6).fill("done"));
     expect(
       world.model.requests.some((each) => each.sessionId === sessionId && JSON.stringify(each).includes("SWORDFISH")),
     ).toBe(true);
   });
 
-  it("is refused as folder, file or attachment of a session, also where a link leads there", async () => {
+  it("a protected path is refused as folder, file or attachment of a session, even through a link", async () => {
     const prompt = scriptTag([{ text: "end" }]);
     const state = at(".local/state/claude-agents-mcp");
     const folders = [
@@ -191,7 +191,7 @@ describe("a path that no session may reach", () => {
     }
   });
 
-  it("is denied when it is asked for, and no answer replaces another path with it", async () => {
+  it("an answer cannot replace a path with a protected path, or add a protected folder", async () => {
     const { actions, sessionId } = await play(server, [{ tools: [write(at("new-here.txt"))] }, { text: "end" }], {
       cwd: home,
     });

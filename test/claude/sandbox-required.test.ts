@@ -10,13 +10,13 @@ import { play } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** test/attacks/sandbox.test.ts shows what the real bubblewrap confines; here stand-ins take its place. */
+/** Uses stand-ins for bubblewrap; test/attacks/sandbox.test.ts tests the real one. */
 
 const world = useWorld();
 let server: Server;
 let PATH: string;
 let log: string;
-/** A session that may run one of its two commands. */
+/** Answer of a session that may run the first of two commands. */
 let session: Answer;
 let cwd: string;
 const ALLOWED = "touch made";
@@ -29,7 +29,8 @@ beforeAll(async () => {
     'while [ $# -gt 0 ] && [ "$1" != "--" ]; do shift; done',
     '[ $# -gt 0 ] && shift && exec "$@"',
   ]);
-  // Outside the sandbox it is waited for; inside, a real proxy would end with the sandbox, which does not exist here.
+  // Claude Code waits for the socket outside the sandbox; inside, a real proxy would end with the sandbox, which is missing
+  // here.
   program(folder, "socat", [
     'case "$1" in UNIX-LISTEN:*) socket=${1#UNIX-LISTEN:}; touch "${socket%%,*}"; exec tail -f /dev/null;; esac',
   ]);
@@ -52,7 +53,7 @@ function program(folder: string, name: string, lines: string[]): void {
 const ok = [{ text: "ok" }];
 
 describe("a server with --sandbox required", () => {
-  it("does not start where there is no sandbox, and says what to install", () => {
+  it("the server does not start without a sandbox, and says what to install", () => {
     const args = ["dist/cli/main.js", "serve", "--sandbox", "required"];
     const { status, stderr } = spawnSync(process.execPath, args, {
       env: { PATH: "/does/not/exist" },
@@ -63,7 +64,7 @@ describe("a server with --sandbox required", () => {
     expect(stderr).toContain("apt-get install bubblewrap socat");
   });
 
-  it("puts into it what a session does for a prompt sent here, although the session runs at a server without it", async () => {
+  it("a prompt sent to this server runs in the sandbox, even in a session of a server without one", async () => {
     const free = await world.server({ env: { PATH } });
     const begun = await play(free, ok, { cwd, allowedTools: ["Bash(touch *)"] });
     const reply = scriptTag([{ tools: [{ name: "Bash", input: { command: "touch by-reply" } }] }, ...ok]);
@@ -72,7 +73,7 @@ describe("a server with --sandbox required", () => {
     expect(readFileSync(log, "utf8")).toContain("touch by-reply");
   });
 
-  it("says so in its log, and puts every command into the sandbox, however it was approved", async () => {
+  it("the server logs the sandbox, and puts every command into it, however approved", async () => {
     await expect.poll(() => server.stderr()).toContain("every session runs in Claude Code's sandbox");
     expect(session.actions.map(({ input }) => input)).not.toContainEqual(expect.objectContaining({ command: ALLOWED }));
     expect(existsSync(join(cwd, "made"))).toBe(true);
@@ -83,7 +84,7 @@ describe("a server with --sandbox required", () => {
     expect(wrapped).toContain("--unshare-pid");
   });
 
-  it("does not take the sandbox for an approval: a command that nothing allows is asked", () => {
+  it("the sandbox is no approval: a command that no rule allows is asked", () => {
     expect(session.actions).toMatchObject([{ toolName: "Bash", input: { command: ASKED } }]);
   });
 
@@ -97,14 +98,14 @@ describe("a server with --sandbox required", () => {
     ["sandbox.allowUnsandboxedCommands", { sandbox: { allowUnsandboxedCommands: true } }],
     ["sandbox.excludedCommands", { sandbox: { excludedCommands: ["touch *"] } }],
     ["sandbox.filesystem.allowWrite", { sandbox: { filesystem: { allowWrite: ["/"] } } }],
-  ])("takes no `%s` that leads around it, from any caller", async (name, advanced) => {
+  ])("`%s` is refused for any caller if it would lead out of the sandbox", async (name, advanced) => {
     const refusal = await server.refusal("claude_code", { prompt: "x", cwd: world.folder(), advanced });
     expect(refusal.code).toBe("PERMISSION_DENIED");
     expect(refusal.text).toContain(`${name}: `);
     expect(refusal.text).toContain("--sandbox required");
   });
 
-  it("starts no session whose user settings lead out of it", async () => {
+  it("a session whose user settings lead out of the sandbox does not start", async () => {
     const settings = join(world.configFolder, "settings.json");
     writeFileSync(settings, JSON.stringify({ sandbox: { excludedCommands: ["git *"] } }));
     const { result } = await play(server, ok, { cwd: world.folder() });

@@ -1,4 +1,4 @@
-/** The real Claude Code against the scripted model, through the Agent SDK alone. */
+/** Runs the real Claude Code against the scripted model, through the Agent SDK alone. */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(async () => model.close());
 
-/** One for all tests, which begin and end while it is idle; `onTool` is called when it asks for a tool. */
+/** Shared by all tests, which begin and end while `claude` is idle; `onTool` is called for each permission request. */
 let claude: Claude;
 let onTool: () => Promise<void> = async () => Promise.resolve();
 beforeAll(async () => {
@@ -28,15 +28,15 @@ interface Claude {
   readonly cwd: string;
   /** Resolves when the SDK has taken the prompt. */
   say(text: string): Promise<void>;
-  /** Reads on until it is idle; resolves with the results on the way. */
+  /** Reads until `session_state_changed` to idle; resolves with all results. */
   idle(): Promise<readonly string[]>;
-  /** All that was read so far. */
+  /** All messages read so far. */
   readonly messages: readonly SDKMessage[];
-  /** It and its folder are gone afterwards. */
+  /** Ends Claude Code and deletes its folder. */
   close(): Promise<void>;
 }
 
-/** A live Claude Code of its own in a new folder. */
+/** Starts a Claude Code in a new folder; `asked` is called for each permission request. */
 async function startClaude(asked = async () => Promise.resolve()): Promise<Claude> {
   const home = await mkdtemp(join(tmpdir(), "scripted-claude-"));
   const prompts = new TransformStream<SDKUserMessage, SDKUserMessage>();
@@ -118,7 +118,7 @@ it("a background agent plays the script in its own prompt", async () => {
   expect(model.requests.at(-1)?.lastUserText).toContain("Agent's report.");
 });
 
-it("an overloaded API is asked again until it answers", async () => {
+it("an overloaded API is retried until it answers", async () => {
   await claude.say(scriptTag([{ error: { status: 529 }, times: 2, text: "At last." }]));
   expect(await claude.idle()).toEqual(["At last."]);
   const retries = claude.messages.flatMap((message) =>
@@ -127,7 +127,7 @@ it("an overloaded API is asked again until it answers", async () => {
   expect(retries).toEqual([529, 529]);
 });
 
-it("cut and garbled streams heal, and add no answer", async () => {
+it("cut and garbled streams are recovered, and add no answer", async () => {
   const faults: Script = [
     { text: ["to be ", "cut"], cut: true },
     { text: ["to be ", "garbled"], malformed: true },
@@ -138,7 +138,7 @@ it("cut and garbled streams heal, and add no answer", async () => {
   expect(await claude.idle()).toEqual(["to be garbled"]);
 });
 
-it("an error without a retry is the result, and so is a fault in a script", async () => {
+it("an error without a retry becomes the result, and so does a fault in a script", async () => {
   await claude.say(scriptTag([{ error: { status: 403, message: "Not for you" } }]));
   expect(await claude.idle()).toEqual([expect.stringContaining("403 Not for you")]);
   await claude.say('<model-script>[{ "txt": "a" }]</model-script>');
@@ -152,7 +152,7 @@ it("a message sent during a tool brings its own script", async () => {
   onTool = async () => Promise.resolve();
 });
 
-it("two sessions at once do not mix, each at its own gate", async () => {
+it("two concurrent sessions do not mix, each at its own gate", async () => {
   const names = ["left", "right"];
   const other = await startClaude();
   onTestFinished(async () => other.close());
