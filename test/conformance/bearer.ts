@@ -3,7 +3,7 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from "node:net";
 import type { Served } from "./judge.ts";
 
-/** A proxy on loopback that adds a token to each request, because the suite sends none. */
+/** Starts a proxy on loopback that adds `token` to each request, because the suite sends none. */
 export async function withToken(url: string, token: string): Promise<Served> {
   const { hostname, pathname, port } = new URL(url);
   const server = createServer((incoming, outgoing) => {
@@ -23,7 +23,7 @@ export async function withToken(url: string, token: string): Promise<Served> {
   };
 }
 
-/** Pipes in both directions until either side ends. */
+/** Pipes `incoming` and `passed` until either side ends. */
 function escalate(incoming: IncomingMessage, outgoing: ServerResponse, passed: ReturnType<typeof request>): void {
   passed.on("response", (answer) => {
     outgoing.writeHead(answer.statusCode ?? 502, answer.rawHeaders);

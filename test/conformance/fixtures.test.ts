@@ -4,7 +4,7 @@ import { fixtures } from "./fixtures.ts";
 import { judge } from "./judge.ts";
 import { serveIn } from "./world.ts";
 
-// Every feature of the protocol passes our HTTP layer: guards, limits, transport, protocol sessions.
+// Every feature of the protocol passes through our HTTP layer: guards, limits, transport, MCP sessions.
 judge("fixtures", async () =>
   serveIn(async (argv, env) => {
     const app = createApp({

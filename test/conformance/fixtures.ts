@@ -4,12 +4,9 @@ import { addContentTools } from "./fixtures/content.ts";
 import { addPrompts, addResources } from "./fixtures/reading.ts";
 import { createStateSeal } from "./fixtures/state.ts";
 
-/**
- * A server with every feature of the protocol and none of ours: everything that the conformance suite asks for by name,
- * so that all of it goes through our HTTP layer.
- */
+/** A server with every feature that the conformance suite requests by name and none of our tools, to test our HTTP layer. */
 
-/** A factory for an endpoint; `notify` reaches those who listen to it, once it is there. */
+/** Returns a factory of servers for an endpoint; `notify` resolves with the notifier of listening clients. */
 export function fixtures(notify: () => Promise<ServerNotifier>): () => McpServer {
   const seal = createStateSeal();
   return () => {

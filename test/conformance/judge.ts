@@ -4,26 +4,26 @@ import { runScenario, runSuite, type Outcomes } from "./suite.ts";
 import { failuresOf, faultsIn, isBad } from "./verdict.ts";
 
 /**
- * One test for each scenario: it passes, or fails as not-ours.json says. A scenario that is listed and passes fails the
- * test, so that the list stays true.
+ * Defines a test for each scenario, which passes or fails as not-ours.json says. A listed scenario that passes fails the test,
+ * so that the list stays true.
  */
 
 /** Time limit of the suite in both revisions, ms. */
 const SUITE_MS = 300_000;
 
 export interface Served {
-  /** Of the endpoint. */
+  /** URL of the endpoint. */
   readonly url: string;
   close(): Promise<void>;
 }
 
 interface Run {
   readonly outcomes: Outcomes;
-  /** The scenarios that were run twice. */
+  /** Scenarios that were run twice. */
   readonly again: readonly string[];
 }
 
-/** `start` serves the subject until it is closed. */
+/** `start` starts the server under test. */
 export function judge(on: Subject, start: () => Promise<Served>): void {
   const runs = new Map<Revision, Run>();
   beforeAll(async () => {
@@ -36,10 +36,10 @@ export function judge(on: Subject, start: () => Promise<Served>): void {
   }, SUITE_MS);
   describe.each(REVISIONS)("%s", (revision) => {
     const scenarios = scenariosOf(revision);
-    test("runs all scenarios that the revision names", () => {
+    test("the suite runs all scenarios of the revision", () => {
       expect([...(runs.get(revision)?.outcomes.keys() ?? [])].toSorted()).toEqual(scenarios.toSorted());
     });
-    test.each(scenarios)("%s", (scenario) => {
+    test.each(scenarios)("scenario %s passes, or fails as listed", (scenario) => {
       const checks = runs.get(revision)?.outcomes.get(scenario) ?? [];
       expect(faultsIn(checks, notOurs(on, revision, scenario))).toEqual([]);
     });
@@ -47,7 +47,10 @@ export function judge(on: Subject, start: () => Promise<Served>): void {
   });
 }
 
-/** The suite waits for some messages for half a second only: what a busy machine was late with is run once more. */
+/**
+ * Runs the suite, and failed scenarios once more (`again`): the suite waits only half a second for some messages, too short on
+ * a busy machine.
+ */
 async function run(on: Subject, revision: Revision, url: string): Promise<Run> {
   const outcomes = new Map(await runSuite(url, revision));
   const again = [...outcomes].filter(([name, checks]) => faultsIn(checks, notOurs(on, revision, name)).length > 0);
@@ -55,7 +58,7 @@ async function run(on: Subject, revision: Revision, url: string): Promise<Run> {
   return { outcomes, again: again.map(([scenario]) => scenario) };
 }
 
-/** Prints the figures of docs/conformance.md as one line of the output of the tests. */
+/** Prints the figures of docs/conformance.md as one line of the tests' output. */
 function note(on: Subject, revision: Revision, done: Run | undefined): void {
   if (!done) return;
   const { again, outcomes } = done;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import file from "./not-ours.json" with { type: "json" };
 
-/** Which scenarios of the protocol's conformance suite a revision has for servers, and which of them are not ours. */
+/** Scenarios of the protocol's conformance suite for servers, by revision, and scenarios that do not apply to us. */
 
 export const SUITE = "node_modules/@modelcontextprotocol/conformance";
 
@@ -11,7 +11,7 @@ export const REVISIONS = ["2025-11-25", "2026-07-28"] as const;
 const Revision = z.enum(REVISIONS);
 export type Revision = z.infer<typeof Revision>;
 
-/** The built server, or the fixtures behind our HTTP layer. */
+/** `server`: the built server. `fixtures`: the fixtures behind our HTTP layer. */
 const Subject = z.enum(["server", "fixtures"]);
 export type Subject = z.infer<typeof Subject>;
 
@@ -19,7 +19,7 @@ const NotOurs = z.strictObject({
   on: Subject,
   revision: Revision,
   scenarios: z.array(z.string()).min(1),
-  /** Exactly these fail; without them any may fail, except for the shape of messages. */
+  /** Checks that fail, and no others. Without `checks`, any check may fail except `wire-schema-valid`. */
   checks: z.array(z.string()).min(1).exactOptional(),
   reason: z.string().min(1),
 });
@@ -32,7 +32,7 @@ export function notOurs(on: Subject, revision: Revision, scenario: string): NotO
   return found.find(({ scenarios }) => scenarios.includes(scenario));
 }
 
-/** What the revision requires, and then what the suite only reports: extensions, later and pending scenarios. */
+/** Returns scenarios required by the revision, then those only reported: extensions, later and pending scenarios. */
 export function scenariosOf(revision: Revision): string[] {
   const text = readFileSync(join(SUITE, "requirements", `${revision}.yaml`), "utf8");
   const [, required = ""] = /^server:\n((?: {2}.*\n|\n)+)/m.exec(text) ?? [];

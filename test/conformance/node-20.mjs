@@ -1,6 +1,6 @@
 /**
- * Loaded before the conformance suite on a Node without fs.globSync (before 22), which the suite imports for a command that
- * is not used here: the import is taken out of its source as it is loaded. The installed file stays as it is.
+ * Loaded before the conformance suite on Node without `fs.globSync` (before 22). The suite imports it for an unused command:
+ * the import is removed while loading, and the installed file stays unchanged.
  */
 import { register } from "node:module";
 import { isMainThread } from "node:worker_threads";
@@ -10,7 +10,7 @@ const IMPORTED = /\bglobSync as (\w+),/;
 
 if (isMainThread) register(import.meta.url);
 
-/** A hook of the loader. Throws when there is nothing to take out: then the suite has changed, and this file must go. */
+/** Hook of the module loader. Throws if the import of `globSync` is gone: then this file is no longer needed. */
 export async function load(url, context, next) {
   const loaded = await next(url, context);
   if (!url.endsWith(SUITE)) return loaded;

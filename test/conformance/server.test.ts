@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { judge } from "./judge.ts";
 import { serveIn } from "./world.ts";
 
-// The server as it is installed. What it offers must follow the protocol; it lacks what the suite asks for by name.
+// The server as installed. Its features must follow the protocol; tools that the suite requests by name are missing.
 judge("server", async () =>
   serveIn(async (args, env) => {
     const server = spawn(process.execPath, ["dist/cli/main.js", "serve", "--toolsets", "all", ...args], { env });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { SUITE, type Revision } from "./listed.ts";
 
-/** Runs the protocol's own conformance suite, which is a command. */
+/** Runs the protocol's own conformance suite, a command. */
 
 const Check = z.looseObject({
   id: z.string(),
@@ -15,18 +15,18 @@ const Check = z.looseObject({
 });
 export type Check = z.infer<typeof Check>;
 
-/** The checks of each scenario that ran. */
+/** Checks by scenario. */
 export type Outcomes = ReadonlyMap<string, readonly Check[]>;
 
-/** A scenario that hangs has failed, ms; some take 6,000 on a quiet machine. */
+/** Time limit of a scenario, ms; some take 6,000 on a quiet machine. */
 const SCENARIO_MS = 60_000;
 
-/** All scenarios of the revision on the server at `url`, one after the other. Throws when none ran. */
+/** Runs all scenarios of the revision on the server at `url`, sequentially. Throws if none ran. */
 export async function runSuite(url: string, revision: Revision): Promise<Outcomes> {
   return run(url, ["--requirements", revision]);
 }
 
-/** The checks of one of them. */
+/** Returns the checks of `scenario`. */
 export async function runScenario(url: string, revision: Revision, scenario: string): Promise<readonly Check[]> {
   const outcomes = await run(url, ["--scenario", scenario, "--spec-version", revision, "--force"]);
   return outcomes.get(scenario) ?? [];
@@ -39,7 +39,7 @@ async function run(url: string, which: readonly string[]): Promise<Outcomes> {
   let output = "";
   for (const stream of [suite.stdout, suite.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
   try {
-    // Its exit code does not know the scenarios that are not ours.
+    // The exit code is ignored, because scenarios listed in not-ours.json fail too.
     await once(suite, "close");
     const outcomes = new Map(readdirSync(folder).map((name) => outcomeIn(folder, name)));
     if (outcomes.size === 0) throw new Error(`the suite ran nothing: ${output.slice(-2_000)}`);
@@ -53,7 +53,7 @@ function forThisNode(): string[] {
   return "globSync" in fs ? [] : ["--import", "./test/conformance/node-20.mjs"];
 }
 
-/** The suite names a folder `server-SCENARIO-TIME`, and leaves it empty where the scenario threw. */
+/** Reads the folder `server-SCENARIO-TIME` of the suite; an empty folder means that the scenario threw. */
 function outcomeIn(folder: string, name: string): [string, Check[]] {
   const scenario = name.replace(/^server-/, "").replace(/-\d{4}-\d\d-\d\dT[\d-]+Z$/, "");
   const file = join(folder, name, "checks.json");

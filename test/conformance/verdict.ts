@@ -1,16 +1,16 @@
 import type { NotOurs } from "./listed.ts";
 import type { Check } from "./suite.ts";
 
-/** Compares the outcome of a scenario with what is listed for it. */
+/** Compares the outcome of a scenario with its entry in not-ours.json. */
 
-/** The check of the form of all messages of the server, which each scenario has. */
+/** Check of all messages' form, in every scenario. */
 const FORM = "wire-schema-valid";
 
 export function isBad({ status }: Check): boolean {
   return status === "FAILURE" || status === "WARNING";
 }
 
-/** The ids of the checks that failed, each once. A scenario that could check nothing has not been passed either. */
+/** Returns ids of failed checks without duplicates; "nothing-checked" if no check but `FORM` ran. */
 export function failuresOf(checks: readonly Check[]): string[] {
   const bad = checks.filter((check) => isBad(check)).map(({ id }) => id);
   const isGood = checks.some(({ id, status }) => status === "SUCCESS" && id !== FORM);
@@ -19,8 +19,8 @@ export function failuresOf(checks: readonly Check[]): string[] {
 }
 
 /**
- * Failures that are not listed, and listed ones that did not fail: a list that excuses too much is a fault as well.
- * No list excuses a message whose form breaks the protocol, whatever a server lacks.
+ * Returns failures that are not listed, and listed ones that did not fail, because a list must not excuse too much. `FORM` is
+ * never excused.
  */
 export function faultsIn(checks: readonly Check[], listed: Pick<NotOurs, "checks"> | undefined): string[] {
   const failed = failuresOf(checks);

@@ -6,15 +6,15 @@ import { constants } from "../kit/servers/constants.ts";
 import { withToken } from "./bearer.ts";
 import type { Served } from "./judge.ts";
 
-/** A home to be thrown away, and a server in it that takes one token. */
+/** A running server with a temporary home folder and a single token. */
 
 interface Started {
-  /** Of its endpoint. */
+  /** URL of the endpoint. */
   readonly url: string;
   end(): Promise<void>;
 }
 
-/** `start` is given the arguments of the server and its environment. */
+/** `start` receives the arguments and environment of the server. */
 export async function serveIn(
   start: (args: string[], env: Record<string, string>) => Promise<Started>,
 ): Promise<Served> {
@@ -22,7 +22,7 @@ export async function serveIn(
   const token = randomBytes(32).toString("base64url");
   const file = join(home, "token");
   writeFileSync(file, token, { mode: 0o600 });
-  // All clients of the suite are one principal.
+  // `--rate-limit` is high, because all clients of the suite are one principal.
   const limits = ["--rate-limit", "100000"];
   const args = ["--http", "127.0.0.1:0", "--token-file", file, "--store", "memory:", ...limits, "--drain-ms", "0"];
   const env = { HOME: home, PATH: process.env["PATH"] ?? "", ...constants({ maxStreams: 1000 }) };
