@@ -8,18 +8,18 @@ import { report } from "../kit/faults/figures.ts";
 
 const world = useWorld();
 let server: Server;
-/** With a bound on silence. */
+/** Server with a short `inactivityMs`. */
 let bounded: Server;
 beforeAll(async () => {
   server = await world.server();
   bounded = await world.server({ env: constants({ inactivityMs: 3000 }) });
 });
 
-/** The session of each server, in which every failing turn is followed by one that succeeds. */
+/** Session of each server; a succeeding turn follows each failing turn. */
 const sessions = new Map<Server, { sessionId: string; cursor: number }>();
 const failed: Script[] = [];
 
-/** Closed, they leave no process behind. */
+/** Closes all sessions; no process may be left. */
 async function endSessions(): Promise<void> {
   for (const [on, { sessionId }] of sessions) await on.call("claude_code_session", { action: "close", sessionId });
   sessions.clear();
@@ -29,7 +29,7 @@ async function endSessions(): Promise<void> {
   }
 }
 
-/** The end of a turn, after the next turn of its session succeeded. */
+/** Runs a failing turn, then a succeeding turn; returns the end of the failing one. */
 async function run(script: Script, on = server) {
   const known = sessions.get(on);
   const prompt = scriptTag(script);
@@ -46,7 +46,7 @@ async function run(script: Script, on = server) {
   return ended;
 }
 
-describe("the API fails, and Claude Code gives up", () => {
+describe("failures of the API", () => {
   afterAll(endSessions);
 
   it.each([
@@ -55,7 +55,7 @@ describe("the API fails, and Claude Code gives up", () => {
     [429, "overloaded"],
     [500, "overloaded"],
     [529, "overloaded"],
-  ] as const)("%i: a failed turn of category %s, and the session goes on", async (status, category) => {
+  ] as const)("status %i fails the turn with category %s, and the session continues", async (status, category) => {
     const ended = await run([{ error: { status, times: 99 } }]);
     expect(ended).toMatchObject({ status: "error", result: { isError: true, errorSubtype: "api_error", category } });
     expect(ended.result?.result).toContain(String(status));
@@ -69,17 +69,17 @@ describe("the API fails, and Claude Code gives up", () => {
     expect(JSON.stringify(notices)).toMatch(/retry 1 of 1 in \d\.\d s/);
   });
 
-  it("a stream that is cut is retried", async () => {
+  it("a cut stream is retried", async () => {
     const ended = await run([{ text: "Whole again.", cut: true }]);
     expect(ended).toMatchObject({ status: "idle", result: { result: "Whole again.", isError: false } });
   });
 });
 
-describe("the API hangs", () => {
+describe("hangs of the API", () => {
   afterAll(endSessions);
 
   it.each(["before-headers", "mid-stream"] as const)(
-    "%s: the turn is ended with the reason, within the operator's bound",
+    "a hang %s ends the turn with the reason, within the operator's bound",
     async (hang) => {
       const ended = await run([{ text: "half", hang, times: 99 }], bounded);
       expect(ended).toMatchObject({
@@ -91,7 +91,7 @@ describe("the API hangs", () => {
 });
 
 describe("a wedged Claude Code", () => {
-  it("that a signal has stopped is killed with its shells, and the session goes on", async () => {
+  it("a Claude Code stopped by a signal is killed with its shells, and the session continues", async () => {
     const command = "node -e 'setInterval(() => {}, 1000)'";
     const script = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "never" }]);
     const { sessionId } = await bounded.call("claude_code", {

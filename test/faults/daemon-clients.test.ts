@@ -11,7 +11,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { isFull } from "../kit/faults/figures.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Clients that burden their daemon: one that reads nothing, and more than it has file descriptors for. */
+/** Clients that burden their daemon: a deaf client, and more clients than file descriptors. */
 
 const world = useWorld({ agent: "stand-in" });
 const MAIN = join(import.meta.dirname, "../../dist/cli/main.js");
@@ -31,7 +31,7 @@ function onlyDaemon(home: string) {
   return daemon;
 }
 
-/** A connection that has said hello as a proxy does. Resolves to it and the daemon's hello. */
+/** Connects and says hello as a proxy does; resolves with the socket and the daemon's hello. */
 async function greet(path: string): Promise<{ socket: Socket; hello: string }> {
   const socket = connect(path);
   socket.on("error", () => undefined);
@@ -44,11 +44,11 @@ async function greet(path: string): Promise<{ socket: Socket; hello: string }> {
 const message = (id: number, method: string, params: object) =>
   `${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`;
 
-/** Until it is cut off, the daemon writes 650 answers of 50 kB. ms */
+/** Time limit of the test, ms: the daemon writes 650 answers of 50 kB before it cuts the client off. */
 const DEAF_MS = isFull ? 600_000 : 120_000;
 
 it(
-  "the memory of a daemon stays bounded under a client that reads nothing, and others are served",
+  "a daemon's memory stays bounded under a client that reads nothing, and other clients are served",
   { timeout: DEAF_MS },
   async () => {
     const home = world.folder();
@@ -58,7 +58,7 @@ it(
       const answer = await other.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
       expect(answer).toMatchObject({ result: { result: "served" } });
     };
-    // All that a daemon loads is in its memory before.
+    // Loads all code of the daemon into memory before the measurement.
     await isServed();
     const { pid, socket: path } = onlyDaemon(home);
     const { socket } = await greet(path);
@@ -68,7 +68,8 @@ it(
     const before = kilobytesOf(pid);
     let most = before;
     const gone = new Promise((resolve) => socket.once("close", resolve));
-    // Each answer has about 50 kB. 32 MB are held for one client, then it is cut off: test/unit/daemon-listener.test.ts.
+    // An answer has about 50 kB. The daemon buffers 32 MB for a client before it cuts the client off
+    // (test/unit/daemon-listener.test.ts).
     const calls = isFull ? 20_000 : 300;
     for (let id = 2; id < calls && !socket.destroyed; id++) {
       const isTaken = socket.write(message(id, "tools/list", {}));
@@ -87,7 +88,7 @@ it(
   },
 );
 
-it("a hundred clients at 256 file descriptors: some are refused and told why, and sessions go on", async () => {
+it("with a hundred clients at 256 file descriptors, excess clients are refused with a reason, and sessions continue", async () => {
   const home = world.folder();
   const program = join(world.folder(), "limited.mjs");
   const shell = `["-c", 'ulimit -n 256; exec "$0" "$@"', process.execPath, ${JSON.stringify(MAIN)}, ...process.argv.slice(2)]`;
@@ -100,13 +101,13 @@ it("a hundred clients at 256 file descriptors: some are refused and told why, an
   const { pid, socket: path } = onlyDaemon(home);
   const crowd = await Promise.all(Array.from({ length: 100 }, async () => greet(path)));
   const refused = crowd.filter(({ hello }) => hello.includes("refused"));
-  // Two descriptors for each client are kept: 112 clients, so that the next ones are too many.
+  // Two descriptors are kept for each client, enough for 112 clients: only later clients are too many.
   expect(refused).toEqual([]);
   const more = await Promise.all(Array.from({ length: 20 }, async () => greet(path)));
   const told = more.filter(({ hello }) => hello.includes("as many as its file descriptors allow"));
   expect(told).toHaveLength(9);
 
-  // A client that is refused has a server of its own, which says why.
+  // A refused client has a server of its own, which reports the reason.
   const late = await world.shared({ client: "legacy", env, main: program });
   const own = { prompt: scriptTag([{ text: "here" }]), cwd: world.folder(), waitMs: 40_000 };
   expect(await late.call("claude_code", own)).toMatchObject({ result: { result: "here" } });

@@ -7,7 +7,7 @@ import { daemonStatus, homeOf, persistently, wholeLog } from "../kit/faults/shim
 import { preloading } from "../kit/servers/preload.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A daemon that ends itself, without order, hands its turns over like one that is killed. */
+/** A daemon that crashes hands its turns over like a killed daemon. */
 
 const world = useWorld({ agent: "stand-in" });
 const KILLER = join(import.meta.dirname, "../kit/faults/kill-daemon.mjs");
@@ -33,7 +33,7 @@ it.each([
     for (const { requestId } of actions) {
       const answer = { action: "respond_permission", sessionId, requestId, decision: "allow" };
       await client.call("claude_code_check", answer).catch((error: unknown) => {
-        // Its death may have hit the answer or the reply to it.
+        // The death of the daemon may have hit the answer, or the reply to the answer.
         if (!/has ended|REQUEST/.test(String(error))) throw error;
       });
     }

@@ -7,12 +7,12 @@ import { afterAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** State folders in which no daemon can be: the client has a server of its own, or the error says what is wrong. */
+/** State folders that cannot hold a daemon: the client has a server of its own, or an error names the reason. */
 
 const root = mkdtempSync(join(tmpdir(), "ccm-state-"));
 const mounted: string[] = [];
 
-/** A disk of its own; undefined where this user may mount none. */
+/** Mounts a separate disk; `undefined` if this user may not mount. */
 function disk(name: string, options: string): string | undefined {
   const folder = join(root, name);
   mkdirSync(folder);
@@ -36,7 +36,7 @@ afterAll(() => {
   for (const folder of mounted) execFileSync("umount", [folder]);
   rmSync(root, { recursive: true, force: true });
 });
-// Ended before the disks are taken away: hooks run in the reverse order.
+// Hooks run in reverse order: `world` must close before the disks are unmounted.
 const world = useWorld({ agent: "stand-in" });
 
 const prompt = scriptTag([{ text: "done" }]);
@@ -47,14 +47,14 @@ describe.each<[string, string | undefined, string]>([
 ])("with a state folder on %s", (_, state, why) => {
   const env = { XDG_STATE_HOME: state ?? "" };
 
-  it.runIf(state !== undefined)("a call is answered with what is wrong", async () => {
+  it.runIf(state !== undefined)("a call is answered with the reason", async () => {
     const client = await world.shared({ env });
     const refused = await client.refusal("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(refused).toMatchObject({ code: "INTERNAL", text: expect.stringContaining(why) as string });
     await client.close();
   });
 
-  it.runIf(state !== undefined)("and a store elsewhere, the session runs in the process of the client", async () => {
+  it.runIf(state !== undefined)("with a store elsewhere, the session runs in the client's process", async () => {
     const client = await world.shared({ env, args: ["--store", join(world.folder(), "store.db")] });
     const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
@@ -64,7 +64,7 @@ describe.each<[string, string | undefined, string]>([
   });
 });
 
-it("where the paths below the state folder and the temporary folder are too long for a socket, it is in /tmp", async () => {
+it("a socket is in /tmp if paths below the state folder and the temporary folder are too long", async () => {
   const long = join(world.folder(), "x".repeat(100));
   mkdirSync(long);
   const client = await world.shared({ env: { XDG_STATE_HOME: long, TMPDIR: long } });

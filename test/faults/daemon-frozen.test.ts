@@ -8,14 +8,14 @@ import { homeOf, persistently, wholeLog } from "../kit/faults/shims.ts";
 import { freeze } from "../kit/store/freeze.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A daemon that freezes with an answer in the buffer of its socket, is superseded, and thaws. */
+/** A daemon freezes with an answer in the buffer of its socket, is superseded, and thaws. */
 
 const world = useWorld({ agent: "stand-in" });
 const RECORDED = join(import.meta.dirname, "../kit/faults/recorded-claude.mjs");
 
 const storeOf = async () => openDatabase(join(homeOf(world), ".local/state/claude-agents-mcp/store.db"));
 
-/** As if 30 s had passed: it does not renew its lease. It is watched for 10 s all the same. */
+/** Expires the daemon's lease at once, instead of after 30 s. Other daemons still watch the daemon for 10 s. */
 async function endLease(pid: number): Promise<void> {
   const store = await storeOf();
   store.prepare("UPDATE nodes SET expires_at = 1 WHERE pid = $pid").run({ pid });
@@ -29,7 +29,7 @@ async function hasRenewed(pid: number): Promise<boolean> {
   return rows.length === 1;
 }
 
-it("a frozen daemon that was superseded thaws with an answer: the new owner's answer alone reaches Claude Code", async () => {
+it("when a superseded daemon thaws with an answer, only the new owner's answer reaches Claude Code", async () => {
   const client = await world.shared({ env: { CLAUDE_CODE_MCP_CLAUDE_PATH: RECORDED } });
   const cwd = world.folder();
   const file = join(cwd, "a.txt");
@@ -51,7 +51,7 @@ it("a frozen daemon that was superseded thaws with an answer: the new owner's an
   expect(world.daemons()).toHaveLength(2);
   process.kill(frozen, "SIGCONT");
   await client.call("claude_code_check", { ...answer, decision: "deny" });
-  // By the time it has renewed its lease it has read what was in its buffer.
+  // By the time of `hasRenewed`, the daemon has read its buffer.
   await expect.poll(async () => hasRenewed(frozen), { timeout: 30_000 }).toBe(true);
 
   expect(await client.end(sessionId, 1)).toMatchObject({ status: "idle" });
@@ -64,13 +64,13 @@ it("a frozen daemon that was superseded thaws with an answer: the new owner's an
   await client.close();
 });
 
-it("a call behind more than a frozen daemon reads is answered by the next daemon", async () => {
+it("a call behind more data than a frozen daemon reads is answered by the next daemon", async () => {
   const client = await world.shared({ client: "v1" });
   const list = async () => client.call("claude_code_session", { action: "list" });
   await list();
   const frozen = world.daemons();
   for (const pid of frozen) await freeze(pid, homeOf(world));
-  // No answer is owed for a notification.
+  // A notification without an answer fills the daemon's buffer.
   const params = { text: "x".repeat(2_000_000) };
   void client.transport.send({ jsonrpc: "2.0", method: "notifications/progress", params });
   expect(await list()).toMatchObject({ sessions: expect.any(Array) });

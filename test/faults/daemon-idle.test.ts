@@ -4,11 +4,11 @@ import { constants } from "../kit/servers/constants.ts";
 import { isFull } from "../kit/faults/figures.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A daemon that ends for lack of work while clients come. */
+/** A daemon that ends for lack of work while clients connect. */
 
 const world = useWorld({ agent: "stand-in" });
 
-it("clients that come while their daemon ends for lack of work are served", { timeout: 600_000 }, async () => {
+it("clients that connect while their daemon ends for lack of work are served", { timeout: 600_000 }, async () => {
   const start = async () => {
     const client = await world.shared({ client: "legacy", env: constants({ daemonIdleMs: 1 }) });
     expect(await client.call("claude_code_session", { action: "list" })).toMatchObject({ sessions: expect.any(Array) });
@@ -19,7 +19,7 @@ it("clients that come while their daemon ends for lack of work are served", { ti
   for (let count = 0; count < (isFull ? 200 : 10); count++) {
     const [, client] = await Promise.all([leaving.close(), start()]);
     for (const pid of world.daemons()) daemons.add(pid);
-    // Had there been no daemon to be had, the client would have been told.
+    // A client without a daemon would print a notice to stderr.
     expect(client.stderr()).toBe("");
     leaving = client;
   }

@@ -5,7 +5,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { run } from "../kit/clients/sessions-command.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Clients that have lost their daemon, and connect to the next one. */
+/** Clients that have lost their daemon and connect to the next daemon. */
 
 const world = useWorld({ agent: "stand-in" });
 
@@ -14,12 +14,12 @@ const asks = scriptTag([
   { text: "asked" },
 ]);
 
-/** As a program reads the log that is no client: it attends to no session. */
+/** Reads the log with `sessions export`, which does not make the session attended. */
 async function logged(sessionId: string): Promise<string> {
   return (await run(["export", sessionId], { HOME: dirname(world.configFolder) })).stdout;
 }
 
-it("with `--unattended deny`, a client has the requests of its sessions again after the death of the daemon, once it makes a call", async () => {
+it("with `--unattended deny`, a client gets its sessions' requests again after the daemon's death, once it makes a call", async () => {
   const [stays, leaves] = await Promise.all(
     ["stays", "leaves"].map(async () => world.shared({ args: ["--unattended", "deny"] })),
   );
@@ -31,11 +31,11 @@ it("with `--unattended deny`, a client has the requests of its sessions again af
   const [own, other] = [await begin(stays), await begin(leaves)];
   for (const pid of world.daemons()) process.kill(pid, "SIGKILL");
   await leaves!.close();
-  // The first may still go to the dead one.
+  // The first call may still go to the dead daemon.
   const list = async () => stays!.call("claude_code_session", { action: "list" }).catch(() => undefined);
   await expect.poll(list).toBeDefined();
   world.model.release("next");
-  // The clients of a dead daemon are waited for.
+  // The new daemon waits for clients of the dead daemon before it denies.
   await expect.poll(async () => logged(other), { timeout: 30_000 }).toContain("denied (--unattended deny)");
   expect((await stays!.news(own)).actions).toMatchObject([{ toolName: "Bash" }]);
 });

@@ -5,14 +5,14 @@ import { commandOf, daemonStatus, reportedShims, shimsOf } from "../kit/faults/s
 import { freeze } from "../kit/store/freeze.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A daemon that takes the name of a frozen one ends nothing that belongs to it. */
+/** A daemon that takes the name of a frozen daemon must not end the frozen daemon's shim. */
 
 const world = useWorld({ agent: "stand-in" });
 const settings = { drainMs: 0, spares: 1 };
 
-describe("a second daemon that takes the name leaves the shim of a frozen first one that", () => {
+describe("a second daemon under the name of a frozen daemon", () => {
   const rows = { ...AT_WORK, "is starting a Claude Code": AT_WORK["runs a turn"] };
-  it.each(Object.entries(rows))("%s", async (work, begin) => {
+  it.each(Object.entries(rows))("the shim of a frozen daemon that %s survives its successor", async (work, begin) => {
     const env = { HOME: world.folder() };
     const client = await world.shared({ env, settings });
     const hasFrozenShim = work === "is starting a Claude Code";
@@ -29,7 +29,7 @@ describe("a second daemon that takes the name leaves the shim of a frozen first 
     await next.call("claude_code_session", { action: "list" });
     process.kill(shim, "SIGCONT");
     await expect.poll(() => daemonStatus(env.HOME).map(({ pid }) => pid)).not.toContain(first);
-    // The second has looked at what the first has left when its own shim is there.
+    // The second daemon has its own shim only after it has examined the first daemon's leftovers.
     await expect.poll(() => reportedShims(env.HOME).length, { timeout: 20_000 }).toBeGreaterThan(0);
     process.kill(first, "SIGCONT");
 

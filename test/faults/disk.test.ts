@@ -15,7 +15,7 @@ import { countLost, expectUsable, Watcher } from "../kit/faults/watcher.ts";
 
 const disk = mkdtempSync(join(tmpdir(), "ccm-disk-"));
 
-/** A disk of 32 MB; only root may mount one. */
+/** Mounts a disk of 32 MB, which only root may do. */
 const isMounted = (() => {
   try {
     execFileSync("mount", ["-t", "tmpfs", "-o", "size=32m", "tmpfs", disk], { stdio: "ignore" });
@@ -29,16 +29,16 @@ afterAll(() => {
   if (isMounted) execFileSync("umount", [disk]);
   rmSync(disk, { recursive: true, force: true });
 });
-// Ended before the disk is taken away: hooks run in the reverse order.
+// Hooks run in reverse order: `world` must close before the disk is unmounted.
 const world = useWorld();
 
-/** Fills the disk again and again, because the store's own log frees some space at a checkpoint. */
+/** Fills the disk; callers repeat, because a checkpoint of the store's own log frees some space. */
 function fill(): void {
   const { bavail, bsize } = statfsSync(disk);
   if (bavail > 0) writeFileSync(join(disk, "ballast"), Buffer.alloc(bavail * bsize), { flag: "a" });
 }
 
-/** The answer to a poll of the session, or its error. */
+/** Polls the session; resolves with the answer or the error's text. */
 async function look(server: Server, sessionId: string): Promise<Answer | string> {
   return server.call("claude_code_check", { action: "poll", sessionId, cursor: 1_000_000, waitMs: 100 }).catch(String);
 }
@@ -47,14 +47,14 @@ async function until<T>(ask: () => Promise<T>, enough: (found: T) => boolean): P
   for (let tries = 0; tries < 300; tries++) {
     const found = await ask();
     if (enough(found)) return found;
-    // A refusal comes at once.
+    // A refusal comes at once: avoid a busy loop.
     await sleep(50);
   }
   throw new Error("it never came");
 }
 
 it.runIf(isMounted)(
-  "a full disk stops the turn, callers are told, and everything goes on when there is space again",
+  "a full disk stops the turn and callers get the reason; work continues when there is space again",
   async () => {
     mkdirSync(join(disk, "store"), { mode: 0o700 });
     const server = await world.server({ args: ["--store", join(disk, "store", "store.db")] });
@@ -65,7 +65,7 @@ it.runIf(isMounted)(
     const watcher = new Watcher(server);
     await watcher.follow(sessionId);
 
-    // The output is stored twice, so that no space that the store already has can hold it.
+    // Output is stored twice, so that free space inside the store cannot hold it.
     const long = scriptTag([{ gateBefore: gate, text: "x".repeat(1_900_000) }]);
     await server.call("claude_code_reply", { sessionId, prompt: long });
     await world.model.waitForRequest((request) => request.lastUserText.includes(gate));

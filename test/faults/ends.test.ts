@@ -5,10 +5,10 @@ import { END_NAMES, kindsOf, outcomeOf, type Outcome } from "../kit/faults/ends.
 import { limitedClaude } from "../kit/faults/limited-claude.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** After the end of a turn that the caller is told, nothing asks the model but what the answer lists as background work. */
+/** After the reported end of a turn, only work listed in `background` may ask the model. */
 
 const SILENCE_MS = 10_000;
-/** Rows that run at the same time. */
+/** Number of rows that run concurrently. */
 const AT_ONCE = 8;
 
 const world = useWorld();
@@ -42,7 +42,7 @@ afterAll(async () => world.quiet(20_000));
 
 describe.each(END_NAMES)("after an end by %s", (end) => {
   it.each(kindsOf(end))(
-    "%s asks the model only if it is listed",
+    "%s asks the model after the end only if listed as background work",
     async (kind) => {
       const { asked, told, wanted } = await outcomes.get([end, kind].join())!;
       expect(told.result?.errorSubtype).toBe(wanted);

@@ -9,7 +9,7 @@ import { commandOf, daemonStatus, reportedShims } from "../kit/faults/shims.ts";
 import { freeze } from "../kit/store/freeze.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Limits of starts count the time in which the daemon is awake, whichever of the programs is frozen. */
+/** Time limits of a start count only while the daemon is awake, whichever program is frozen. */
 
 const world = useWorld({ agent: "stand-in" });
 const GATED = join(import.meta.dirname, "../kit/faults/gated-claude.mjs");
@@ -39,7 +39,7 @@ async function begun() {
 
 type Begun = Awaited<ReturnType<typeof begun>>;
 
-/** Freezes a program while Claude Code starts; resolves to the pid that is to be woken, and to the session. */
+/** Freezes a program while Claude Code starts; resolves with the `pid` to wake, and the session. */
 const FROZEN: Record<string, (begun: Begun) => Promise<{ pid: number; sessionId: string }>> = {
   "Claude Code": async ({ claude, start }) => {
     const { sessionId } = await start();
@@ -59,14 +59,14 @@ const FROZEN: Record<string, (begun: Begun) => Promise<{ pid: number; sessionId:
   },
 };
 
-describe("a start ends at its limit while", () => {
-  it.each(Object.entries(FROZEN))("%s is frozen", async (_, frozen) => {
+describe("starts while a program is frozen", () => {
+  it.each(Object.entries(FROZEN))("a start ends at its limit while %s is frozen", async (_, frozen) => {
     const all = await begun();
     const { pid, sessionId } = await frozen(all);
     const ended = await all.client.end(sessionId);
     expect(ended).toMatchObject({ status: "error", result: { errorSubtype: "init_timeout" } });
     if (commandOf(pid) !== "") process.kill(pid, "SIGCONT");
-    // The session, and the daemon, start the next one.
+    // The session and the daemon can start the next process.
     writeFileSync(all.go, "");
     const reply = { sessionId, prompt: scriptTag([{ text: "again" }]), waitMs: 40_000 };
     expect(await all.client.call("claude_code_reply", reply)).toMatchObject({ result: { result: "again" } });
@@ -75,7 +75,7 @@ describe("a start ends at its limit while", () => {
   });
 });
 
-it("a frozen proxy uses up nothing of the time that its daemon has to start", async () => {
+it("a frozen proxy uses up none of the time that its daemon has to start", async () => {
   const HOME = world.folder();
   const [file, go] = [join(HOME, "late.cjs"), join(HOME, "go")];
   const waits = `while (!require("fs").existsSync(${JSON.stringify(go)})) Atomics.wait(cell, 0, 0, 20);`;
@@ -86,19 +86,19 @@ it("a frozen proxy uses up nothing of the time that its daemon has to start", as
   const client = await world.shared({ env: { HOME, ...limit }, node: ["--require", file] });
   const called = client.call("claude_code_session", { action: "list" });
   await expect.poll(() => world.daemons(), { interval: 20 }).toHaveLength(1);
-  // It waits for the daemon's word by then.
+  // By now, the proxy waits for the daemon to report its start.
   await sleep(500);
   process.kill(client.pid, "SIGSTOP");
   await sleep(startMs + 1_000);
   process.kill(client.pid, "SIGCONT");
-  // What was due meanwhile is done before the daemon goes on.
+  // Overdue timers of the proxy fire before the daemon continues.
   await sleep(200);
   writeFileSync(go, "");
   expect((await called)["note"]).toContain("Work goes on in a daemon");
   await client.close();
 });
 
-/** What is frozen together with the daemon. */
+/** Programs frozen together with the daemon. */
 const TOGETHER: Record<string, (begun: Begun, claude: number) => number[]> = {
   alone: () => [],
   "with all other programs": ({ client, shim }, claude) => [client.pid, shim, claude],

@@ -7,14 +7,14 @@ import { beginTurn, driveTurn, expectWholeTurn } from "../kit/faults/random-turn
 import { persistently, untilGone } from "../kit/faults/shims.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The daemon is killed at random moments of turns of the real Claude Code: the next one goes on with them. */
+/** Kills the daemon at random moments of turns of the real Claude Code: the next daemon continues the turns. */
 
 const world = useWorld();
 const seed = Number(process.env["FAULTS_SEED"] ?? Date.now() % 1_000_000);
 const runs = isFull ? 200 : 10;
-/** They mostly wait. */
+/** Number of concurrent runs, which mostly wait. */
 const LANES = 5;
-/** From the answer to the first call to the end of the queued prompt. */
+/** Time from the answer to the first call to the end of the queued prompt, ms. */
 const MAX_KILL_MS = 6_000;
 
 const daemonOf = (home: string) => world.daemons().filter((pid) => environmentOf(pid).includes(`HOME=${home}`));
@@ -23,7 +23,7 @@ function environmentOf(pid: number): string[] {
   try {
     return readFileSync(`/proc/${String(pid)}/environ`, "utf8").split("\0");
   } catch {
-    // That of another lane has just been killed.
+    // The daemon of another lane was just killed.
     return [];
   }
 }
@@ -36,7 +36,7 @@ async function killAt(home: string, ms: number): Promise<void> {
   await untilGone(killed);
 }
 
-/** Half of the kills happen with no client connected. */
+/** Runs a turn and kills its daemon; in half of the runs, no client is connected (`killAt` after `close`). */
 async function run(number: number, home: string, random: () => number): Promise<void> {
   const env = { HOME: home };
   const ms = ((number + random()) / runs) * MAX_KILL_MS;
@@ -48,12 +48,12 @@ async function run(number: number, home: string, random: () => number): Promise<
   if (number % 2 === 0) {
     await Promise.all([driven, killAt(home, ms)]);
     await expectWholeTurn(world, home, turn);
-    // A daemon killed after the turn leaves shims without an owner: the next call brings one.
+    // A daemon killed after the turn leaves shims without an owner: the next call starts a daemon.
     await persistently(async () => client.call("claude_code_session", { action: "list" }));
     await client.close();
     return;
   }
-  // What it calls meanwhile ends with it.
+  // Calls in progress end with the client.
   driven.catch(() => undefined);
   await sleep(ms);
   await client.close();

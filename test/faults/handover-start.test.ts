@@ -9,17 +9,17 @@ import { preloading } from "../kit/servers/preload.ts";
 import { useWorld, type World } from "../kit/world.ts";
 
 /**
- * The daemon is killed before Claude Code runs: while a session waits for a slot, and at exact points of a start, of a new session and
- * of one that goes on. Each turn then runs once. What resumes a conversation is the real Claude Code.
+ * Kills the daemon before Claude Code runs: while a session waits for a slot, and at exact points of the start of a new and of
+ * a resumed session. Each turn must run once. Resumed conversations need the real Claude Code.
  */
 
 const standIn = useWorld({ agent: "stand-in" });
 const real = useWorld();
-// Each daemon on a store is woken by what the others write.
+// Closed after each test, because every daemon on a store is woken by writes of the others.
 afterEach(async () => Promise.all([standIn, real].map(async (each) => each.closeServers())));
 const KILLER = join(import.meta.dirname, "../kit/faults/kill-daemon.mjs");
 
-/** Appends its name to the file. */
+/** Prompt that appends `name` to `file`. */
 const noting = (name: string, file: string) =>
   scriptTag([
     { tools: [{ name: "Bash", input: { command: `echo ${name} >> ${file}` } }] },
@@ -28,7 +28,7 @@ const noting = (name: string, file: string) =>
 
 const read = (file: string) => (existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : []);
 
-/** Each prompt has run once, in the order given, in this number of processes that ran. */
+/** Expects that each prompt has run once, in order, in `processes` processes. */
 async function expectWhole(sessionId: string, { file, names, processes, world = standIn }: Expected): Promise<void> {
   expect(read(file)).toEqual(names);
   const log = await wholeLog(homeOf(world), sessionId);
@@ -46,45 +46,41 @@ interface Expected {
   readonly world?: World;
 }
 
-it(
-  "sessions that wait for a slot, or for a turn of their own, wait on at the next daemon",
-  { timeout: 60_000 },
-  async () => {
-    const client = await standIn.shared({ settings: { maxLive: 1 } });
-    const folder = standIn.folder();
-    const [gate, file] = [join(folder, "gate"), join(folder, "ran.txt")];
-    const command = `echo held >> ${file}; until [ -e ${gate} ]; do sleep 0.05; done`;
-    const holding = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "let go" }]);
-    const start = async (prompt: string) =>
-      (await client.call("claude_code", { prompt, cwd: folder, allowedTools: ["Bash"] })).sessionId;
-    const holder = await start(holding);
-    await expect.poll(() => read(file), { timeout: 20_000 }).toEqual(["held"]);
-    const files = ["one", "two"].map((name) => join(folder, name));
-    const waiting = await Promise.all(files.map(async (each) => start(noting("first", each))));
-    for (const [at, sessionId] of waiting.entries()) {
-      const prompt = noting("second", files[at]!);
-      await client.call("claude_code_reply", { sessionId, prompt, whenBusy: "queue", waitMs: 0 });
-      await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 10_000, until: "event" });
-    }
-    for (let n = 0; n < 2; n += 1) {
-      await killDaemons(standIn);
-      await persistently(async () => client.call("claude_code_session", { action: "list" }));
-    }
-    const { sessions } = await client.call("claude_code_session", { action: "list" });
-    const shown = waiting.map((id) => sessions.find(({ sessionId }) => sessionId === id));
-    expect(shown).toMatchObject(waiting.map(() => ({ status: "running", waitsForSlot: true })));
-    writeFileSync(gate, "");
-    for (const sessionId of [holder, ...waiting]) await atRest(client, sessionId);
-    await expectWhole(holder, { file, names: ["held"], processes: 1 });
-    for (const [at, sessionId] of waiting.entries()) {
-      await expectWhole(sessionId, { file: files[at]!, names: ["first", "second"], processes: 1 });
-    }
-    await client.close();
-  },
-);
+it("sessions waiting for a slot or for their turn keep waiting at the next daemon", { timeout: 60_000 }, async () => {
+  const client = await standIn.shared({ settings: { maxLive: 1 } });
+  const folder = standIn.folder();
+  const [gate, file] = [join(folder, "gate"), join(folder, "ran.txt")];
+  const command = `echo held >> ${file}; until [ -e ${gate} ]; do sleep 0.05; done`;
+  const holding = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "let go" }]);
+  const start = async (prompt: string) =>
+    (await client.call("claude_code", { prompt, cwd: folder, allowedTools: ["Bash"] })).sessionId;
+  const holder = await start(holding);
+  await expect.poll(() => read(file), { timeout: 20_000 }).toEqual(["held"]);
+  const files = ["one", "two"].map((name) => join(folder, name));
+  const waiting = await Promise.all(files.map(async (each) => start(noting("first", each))));
+  for (const [at, sessionId] of waiting.entries()) {
+    const prompt = noting("second", files[at]!);
+    await client.call("claude_code_reply", { sessionId, prompt, whenBusy: "queue", waitMs: 0 });
+    await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 10_000, until: "event" });
+  }
+  for (let n = 0; n < 2; n += 1) {
+    await killDaemons(standIn);
+    await persistently(async () => client.call("claude_code_session", { action: "list" }));
+  }
+  const { sessions } = await client.call("claude_code_session", { action: "list" });
+  const shown = waiting.map((id) => sessions.find(({ sessionId }) => sessionId === id));
+  expect(shown).toMatchObject(waiting.map(() => ({ status: "running", waitsForSlot: true })));
+  writeFileSync(gate, "");
+  for (const sessionId of [holder, ...waiting]) await atRest(client, sessionId);
+  await expectWhole(holder, { file, names: ["held"], processes: 1 });
+  for (const [at, sessionId] of waiting.entries()) {
+    await expectWhole(sessionId, { file: files[at]!, names: ["first", "second"], processes: 1 });
+  }
+  await client.close();
+});
 
 it(
-  "a session that waits for a slot is lost where no client of its identity comes, and goes on when one has",
+  "a session waiting for a slot is lost without a client of its identity, and continues once such a client comes",
   { timeout: 60_000 },
   async () => {
     const settings = { maxLive: 1 };
@@ -119,7 +115,7 @@ it(
 );
 
 it(
-  "a daemon that gets SIGTERM while it takes sessions over ends them and is not started again",
+  "a daemon that gets SIGTERM during a takeover ends its sessions, and is not started again",
   { timeout: 60_000 },
   async () => {
     const cwd = standIn.folder();
@@ -142,7 +138,7 @@ it(
   },
 );
 
-/** Until nothing of the session runs or waits. */
+/** Waits until nothing of the session runs or is queued. */
 async function atRest(client: Server, sessionId: string): Promise<void> {
   const poll = { action: "poll", sessionId, waitMs: 10_000, until: "end" };
   while ((await persistently(async () => client.call("claude_code_check", poll))).status === "running");
@@ -175,7 +171,7 @@ async function started(world: World, points: string, more: Readonly<Record<strin
 const POINTS = ["before start", "after start", "before record", "before prompt"];
 
 it.each(POINTS)(
-  "a prompt behind a start runs after it, when the daemon is killed twice %s",
+  "a prompt behind a start runs after it when the daemon is killed twice %s",
   { timeout: 60_000 },
   async (point) => {
     const { client, file, mark, reply, sessionId } = await started(standIn, `${point},${point}`);
@@ -188,7 +184,7 @@ it.each(POINTS)(
 );
 
 it.each(POINTS)(
-  "a session goes on in a new process, when the daemon is killed %s",
+  "a session continues in a new process when the daemon is killed %s",
   { timeout: 60_000 },
   async (point) => {
     const { client, file, mark, reply, sessionId } = await started(real, point, { KILL_SKIP: "1" });
@@ -200,7 +196,7 @@ it.each(POINTS)(
     await atRest(client, sessionId);
     expect(readFileSync(mark, "utf8")).toBe("x");
     await expectWhole(sessionId, { file, names: ["first", "second"], processes: 2, world: real });
-    // It has resumed the conversation.
+    // The new process has resumed the conversation.
     expect(real.transcript(sessionId)).toContain("first is done");
     await client.close();
   },

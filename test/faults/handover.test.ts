@@ -10,16 +10,16 @@ import { storedEvents } from "../kit/store/stored.ts";
 import { preloading } from "../kit/servers/preload.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The daemon is killed at exact points of a turn of the real Claude Code. test/kit/faults/kill-daemon.mjs acts at them. */
+/** Kills the daemon at exact points of a turn of the real Claude Code (test/kit/faults/kill-daemon.mjs). */
 
 const world = useWorld();
-// Each daemon on a store is woken by what the others write.
+// Closed after each test, because every daemon on a store is woken by writes of the others.
 afterEach(async () => world.closeServers());
 const KILLER = join(import.meta.dirname, "../kit/faults/kill-daemon.mjs");
 
 const MCP_SERVER = join(import.meta.dirname, "../kit/attach/mcp-server.mjs");
 
-/** Those before Claude Code runs are in `handover-start.test.ts`. */
+/** Points while Claude Code runs; `handover-start.test.ts` has earlier points. */
 const POINTS = [
   "after record",
   "after line",
@@ -54,7 +54,7 @@ const step = (at: number, file: string) => ({
   tools: [{ name: "Bash", input: { command: note(at, file) } }],
 });
 
-/** A call that is under way when the daemon dies is an error that says so. */
+/** Repeats `call` if the daemon died during the call, for up to 60 s. */
 async function persistently<T>(call: () => Promise<T>): Promise<T> {
   const end = Date.now() + 60_000;
   for (;;) {
@@ -66,7 +66,7 @@ async function persistently<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Allows whatever is asked until the turn has ended. */
+/** Allows all requests until the turn has ended. */
 async function drive(client: Server, sessionId: string): Promise<Answer> {
   for (;;) {
     const args = { action: "poll", sessionId, waitMs: 5_000 };
@@ -75,14 +75,14 @@ async function drive(client: Server, sessionId: string): Promise<Answer> {
     for (const { requestId } of actions) {
       const answer = { action: "respond_permission", sessionId, requestId, decision: "allow" };
       await client.call("claude_code_check", answer).catch((error: unknown) => {
-        // Its death may have hit the answer or the reply to it.
+        // The death of the daemon may have hit the answer, or the reply to the answer.
         if (!/has ended|REQUEST/.test(String(error))) throw error;
       });
     }
   }
 }
 
-/** A client of a daemon that dies at the first of these points, of the next one that dies at the second, and so on. */
+/** Connects a client whose daemon dies at the first of `points`, the next daemon at the second point, and so on. */
 async function start(points: string): Promise<Case & { readonly client: Server }> {
   const cwd = world.folder();
   const about = { cwd, file: join(cwd, "ran.txt"), mark: join(cwd, "killed") };
@@ -133,15 +133,19 @@ it.each(POINTS)("a turn is whole when its daemon is killed %s", { timeout: 120_0
   await expectWhole(await run(point));
 });
 
-it("a turn is whole when its daemon is killed twice, and while it attaches", { timeout: 120_000 }, async () => {
-  await expectWhole(await run("after answer,after answer"), 2);
-  // The next daemon is one that dies at other points.
-  await world.closeServers();
-  await expectWhole(await run("before commit,after attach"), 2);
-});
+it(
+  "a turn is whole when its daemon is killed twice, and when killed while it attaches",
+  { timeout: 120_000 },
+  async () => {
+    await expectWhole(await run("after answer,after answer"), 2);
+    // The next daemon must die at other points.
+    await world.closeServers();
+    await expectWhole(await run("before commit,after attach"), 2);
+  },
+);
 
 it(
-  "an elicitation of a session's MCP server that is open when the daemon is killed is answered once, and rules of answers hold at the next one",
+  "an open elicitation of an MCP server is answered once after a kill of the daemon, and rules from answers still hold",
   { timeout: 120_000 },
   async () => {
     const { client, ...about } = await start("after elicitation");

@@ -7,7 +7,9 @@ import { canHang, hang, type HungFolder } from "../kit/faults/hung-folder.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A folder that does not answer, as a mount of a dead server: its client gets an error, and the daemon serves all others meanwhile. */
+/**
+ * A folder that never answers, like a mount of a dead server: only its client gets an error, and the daemon serves all others.
+ */
 
 const world = useWorld({ agent: "stand-in" });
 const hung: HungFolder[] = [];
@@ -24,7 +26,7 @@ const unanswered = (path: string) => ({
   text: expect.stringContaining(`${path} has not answered within 5 s`) as string,
 });
 
-/** What it starts looks like it for a moment. */
+/** Waits for a single daemon, because a child of the daemon looks like the daemon for a moment. */
 async function oneDaemon(): Promise<number[]> {
   let daemons: number[] = [];
   await expect.poll(() => (daemons = world.daemons())).toHaveLength(1);
@@ -32,9 +34,9 @@ async function oneDaemon(): Promise<number[]> {
 }
 
 describe.runIf(canHang())("a folder that does not answer", () => {
-  it("takes no folder from other clients, by however many names it is asked for", async () => {
+  it("a hung folder blocks no other folder, by however many names it is requested", async () => {
     const [mount, elsewhere] = [world.folder(), world.folder()];
-    // Before the daemon starts: it looks once a second at what is mounted.
+    // Hung before the daemon starts, because the daemon reads the mounts once a second.
     hung.push(hang(mount));
     const [one, other] = [await world.shared(), await world.shared()];
     const projects = Array.from({ length: 12 }, (_, index) => join(mount, `project-${String(index)}`));
@@ -42,13 +44,14 @@ describe.runIf(canHang())("a folder that does not answer", () => {
     expect(refused.map(({ text }) => text.replace(/\/project-\d+/, ""))).toEqual(
       projects.map(() => expect.stringContaining(`cwd: ${mount} has not answered within 5 s`) as string),
     );
-    // A daemon with Node's own four threads would have asked for one.
+    // Only the first two accesses name their folders, because later ones name the mount. With Node's default of four threads,
+    // only a single access would be made.
     expect(refused.filter(({ text }) => text.includes("/project-"))).toHaveLength(2);
     expect(await start(other, elsewhere)).toMatchObject(done);
     await Promise.all([one.close(), other.close()]);
   });
 
-  it("fails the calls that name it, and no others: those of other clients go on meanwhile", async () => {
+  it("a hung folder fails only calls that name it, while other clients are served", async () => {
     const [one, other] = [await world.shared(), await world.shared()];
     const [cwd, elsewhere] = [world.folder(), world.folder()];
     const { sessionId } = await start(one, cwd);
@@ -75,13 +78,13 @@ describe.runIf(canHang())("a folder that does not answer", () => {
     expect(result).toMatchObject({ errorSubtype: "start_failed", result: unanswered(cwd).text });
     expect(await start(one, elsewhere)).toMatchObject(done);
     hung.pop()?.release();
-    // The answer to the first access comes by itself.
+    // The first access ends when the folder is released.
     await expect.poll(async () => start(one, cwd).catch(String)).toMatchObject(done);
     expect(await oneDaemon()).toEqual([daemon]);
     await Promise.all([one.close(), other.close()]);
   });
 
-  it("holds up the Claude Code that works in it, which can be ended", async () => {
+  it("a hung folder blocks a Claude Code that works in it, which can still be ended", async () => {
     const [one, other] = [await world.shared(), await world.shared()];
     const cwd = world.folder();
     const { sessionId } = await one.call("claude_code", { prompt: writing(join(cwd, "a.txt")), cwd });
@@ -98,7 +101,7 @@ describe.runIf(canHang())("a folder that does not answer", () => {
     await Promise.all([one.close(), other.close()]);
   });
 
-  it("fails the calls of the client whose configuration lies in it, also in a daemon with as few threads as Node gives", async () => {
+  it("a hung configuration folder fails only its client's calls, even in a daemon with Node's default number of threads", async () => {
     const daemon = await world.daemon();
     const home = world.folder();
     hung.push(hang(home));
@@ -113,7 +116,7 @@ describe.runIf(canHang())("a folder that does not answer", () => {
     await daemon.close();
   });
 
-  it("keeps no daemon from ending", async () => {
+  it("a hung folder does not keep a daemon from ending", async () => {
     const client = await world.shared();
     const cwd = world.folder();
     await start(client, world.folder());

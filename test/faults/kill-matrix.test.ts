@@ -5,15 +5,15 @@ import { isFull, randoms, report } from "../kit/faults/figures.ts";
 import { Load, type Program, PROGRAMS } from "../kit/faults/load.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Each program that takes part in a turn is killed under load, at random moments: no turn is left without an outcome. */
+/** Kills each program of a turn under load, at random moments: every turn must have an outcome. */
 
 const world = useWorld({ agent: isFull ? "real" : "stand-in" });
 const seed = Number(process.env["FAULTS_SEED"] ?? Date.now() % 1_000_000);
 const moments = isFull ? 6 : 2;
-/** From the connection of the clients to the end of most turns. */
+/** Time from the connection of the clients to the end of most turns, ms. */
 const MAX_KILL_MS = isFull ? 5_000 : 2_500;
 
-/** What turns may end with besides `done`: those whose Claude Code runs on end as if nothing had been killed. */
+/** Permitted outcomes of turns: only turns that lose their Claude Code may end other than `done`. */
 const LOSSES: Record<Program, RegExp> = {
   client: /^done$/,
   proxy: /^done$/,
@@ -37,7 +37,7 @@ it.concurrent.each(PROGRAMS.map((program, at) => [program, seed + at] as const))
       await load.kill(program);
       const started = await begun;
       const outcomes = await load.settle();
-      // At least the sessions of the client that is not killed. A daemon that is killed at once has stored no session yet.
+      // At least the sessions of the client that was not killed; a daemon killed at once has stored no session yet.
       expect(outcomes.length).toBeGreaterThanOrEqual(program === "daemon" ? started : 3);
       for (const outcome of outcomes) {
         found[outcome] = (found[outcome] ?? 0) + 1;

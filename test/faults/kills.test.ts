@@ -10,10 +10,13 @@ import { countLost, expectUsable, Watcher } from "../kit/faults/watcher.ts";
 const world = useWorld();
 
 const seed = Number(process.env["FAULTS_SEED"] ?? Date.now() % 1_000_000);
-/** A turn of about two seconds that starts, thinks, runs tools and talks. */
+/** Duration of a turn that starts, thinks, runs tools and talks, ms. */
 const MAX_KILL_MS = 2_500;
 
-/** Random, one in each of `runs` equal parts of the turn, so that few runs still hit its start, middle and end. */
+/**
+ * Returns a random moment in part `run` of `runs` equal parts of the turn, so that few runs still hit its start, middle and
+ * end.
+ */
 const momentOf = (run: number, runs: number, random: () => number) => ((run + random()) / runs) * MAX_KILL_MS;
 
 function turn(): string {
@@ -30,7 +33,7 @@ function turn(): string {
 }
 const back = `Go on. ${scriptTag([{ text: "Back." }])}`;
 
-/** Number of processes that are left after 10 s. */
+/** Number of processes left after 10 s. */
 async function leftOver(): Promise<number> {
   return world.quiet(10_000).then(
     () => 0,
@@ -41,7 +44,7 @@ async function leftOver(): Promise<number> {
 describe(`kills at random moments (seed ${String(seed)})`, () => {
   const serverRuns = isFull ? 200 : 4;
   it(
-    `of the server, ${String(serverRuns)} times, lose nothing that was seen; every session goes on, and no process is left`,
+    `${String(serverRuns)} kills of the server lose no event that was seen and leave no process, and every session continues`,
     { timeout: serverRuns * 30_000 },
     async () => {
       const random = randoms(seed);
@@ -62,7 +65,7 @@ describe(`kills at random moments (seed ${String(seed)})`, () => {
 
         const next = await world.server();
         const after = await next.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
-        // One whose process was not recorded yet is started again by the next server.
+        // A session without a recorded process is started again by the next server.
         expect(["idle", "error", "running"]).toContain(after.status);
         const ended = after.status === "running" ? await next.end(sessionId) : after;
         expect(["idle", "error"]).toContain(ended.status);
@@ -79,7 +82,7 @@ describe(`kills at random moments (seed ${String(seed)})`, () => {
 
   const cliRuns = isFull ? 100 : 3;
   it(
-    `of Claude Code, ${String(cliRuns)} times, are reported and lose nothing that was seen; the session goes on, and no process is left`,
+    `${String(cliRuns)} kills of Claude Code are reported, lose no event that was seen and leave no process, and sessions continue`,
     { timeout: cliRuns * 30_000 },
     async () => {
       const random = randoms(seed + 1);
@@ -100,7 +103,8 @@ describe(`kills at random moments (seed ${String(seed)})`, () => {
         const claude = world.processes().find(({ command }) => command.includes(sessionId));
         if (claude) process.kill(claude.pid, "SIGKILL");
         await watching;
-        // A kill after the end of a turn is noticed a moment later; a prompt in that moment would be lost with it.
+        // A kill after the end of a turn is noticed a moment later (`processLive`); a prompt in between would be lost with the
+        // process.
         const get = { action: "get", sessionId };
         const isLive = async () => (await server.call("claude_code_session", get)).sessions[0]?.["processLive"];
         await vi.waitUntil(async () => !claude || (await isLive()) !== true, { timeout: 30_000, interval: 20 });

@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { daemonStatus } from "../kit/faults/shims.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The folder of the sockets is removed under a daemon and its shim, as by a logout. */
+/** Removes the folder of the sockets under a daemon and its shim, as a logout does. */
 
 const world = useWorld({ agent: "stand-in" });
 const ARGS = ["--drain-ms", "0"];
@@ -14,7 +14,7 @@ const ARGS = ["--drain-ms", "0"];
 const socketOf = (home: string, name: string) =>
   daemonStatus(home).find(({ socket }) => socket.endsWith(`/${name}.sock`))?.socket ?? "";
 
-it("a daemon and its shim bind sockets again whose folder was removed: connections and turns go on", async () => {
+it("a daemon and its shim bind their sockets again after the folder was removed, and connections and turns continue", async () => {
   const HOME = world.folder();
   const daemon = await world.daemon({ name: "bound", env: { HOME }, args: ARGS });
   const client = await daemon.client();
@@ -30,7 +30,7 @@ it("a daemon and its shim bind sockets again whose folder was removed: connectio
   world.model.release("bound again");
   expect(await client.end(sessionId)).toMatchObject({ result: { result: "done" } });
   expect(daemonStatus(HOME)).toMatchObject([{ pid: daemon.pid }]);
-  // Its shim does so, too: the next daemon goes on with the turn.
+  // The shim binds its socket again, too: the next daemon continues the turn.
   const isShim = (file: string) => file.endsWith(".shim");
   await expect.poll(() => readdirSync(dirname(socket)).filter(isShim), { timeout: 20_000 }).toHaveLength(1);
   const last = { sessionId, prompt: scriptTag([{ text: "last", gateBefore: "killed" }]) };

@@ -9,11 +9,11 @@ import { allow, back, killAll, waitForRequest, writing } from "../kit/faults/dri
 import { expectUsable } from "../kit/faults/watcher.ts";
 
 const world = useWorld();
-// Closed after each test, so that an idle process does not count as a leftover of the next one.
+// Closed after each test, because an idle process would count as a leftover of the next test.
 afterEach(async () => world.closeServers());
 
-describe("a permission request that is open while the server dies", () => {
-  it("is closed in the log, and the session can be replied to", async () => {
+describe("permission requests that are open at the death of a server", () => {
+  it("an open request is closed in the log, and the session accepts replies", async () => {
     const server = await world.server();
     const cwd = world.folder();
     const { sessionId } = await server.call("claude_code", { prompt: writing(join(cwd, "a.txt")), cwd });
@@ -30,7 +30,7 @@ describe("a permission request that is open while the server dies", () => {
     expect(existsSync(join(cwd, "a.txt"))).toBe(false);
   });
 
-  it("is asked again with onLost resume, and the turn continues after what was finished", async () => {
+  it("with onLost resume, an open request is asked again, and the turn continues after the finished steps", async () => {
     const server = await world.server();
     const cwd = world.folder();
     const file = join(cwd, "a.txt");
@@ -58,7 +58,7 @@ describe("a permission request that is open while the server dies", () => {
     expect(done.result?.result).toBe("Written after all.");
   });
 
-  it("of a turn that Claude Code has not recorded: with onLost resume the prompt is sent again, with what may be done already", async () => {
+  it("with onLost resume, the prompt of an unrecorded turn is sent again, with a warning that work may be done already", async () => {
     const server = await world.server();
     const cwd = world.folder();
     const { sessionId } = await server.call("claude_code", {
@@ -79,8 +79,8 @@ describe("a permission request that is open while the server dies", () => {
   });
 });
 
-describe("a server that dies before Claude Code has written the prompt down", () => {
-  it("has the prompt sent once more with onLost resume, and it runs once", async () => {
+describe("a server's death before Claude Code has recorded the prompt", () => {
+  it("with onLost resume, the prompt is sent again and runs once", async () => {
     const server = await world.server();
     const cwd = world.folder();
     const options = { cwd, allowedTools: ["Bash"], advanced: { onLost: "resume" } };
@@ -93,7 +93,7 @@ describe("a server that dies before Claude Code has written the prompt down", ()
     const run = { tools: [{ name: "Bash", input: { command: "echo once >> ran.txt" } }] };
     const prompt = `Run it. ${scriptTag([run, { text: "It ran." }])}`;
     await server.call("claude_code_reply", { sessionId, prompt });
-    // A resuming process needs some tenths of a second until it takes a prompt.
+    // A resuming process takes no prompt for some tenths of a second, so that the kill comes first.
     await killAll(server, world);
     expect(world.model.requests.some(({ lastUserText }) => lastUserText.includes("Run it."))).toBe(false);
 

@@ -13,8 +13,8 @@ import { isFull, report } from "../kit/faults/figures.ts";
 import { countLost, expectUsable, Watcher } from "../kit/faults/watcher.ts";
 
 /**
- * For one test: they wait at the same time, and each counts its own processes. Which server has a session is not Claude Code's
- * to know: most have the stand-in.
+ * Creates a world for a single test, because concurrent tests count their own processes. The stand-in suffices for faults of
+ * servers.
  */
 async function worldOf({ onTestFinished }: TestContext, agent: AgentKind = "stand-in"): Promise<World> {
   const world = await createWorld({ agent });
@@ -25,7 +25,7 @@ async function worldOf({ onTestFinished }: TestContext, agent: AgentKind = "stan
 describe.concurrent("two servers on one store", () => {
   const runs = isFull ? 20 : 1;
   it(
-    "drive each other's sessions, and see the same events",
+    "two servers drive each other's sessions and see equal events",
     async (test) => {
       const world = await worldOf(test);
       const sum = { lost: 0, leftOver: 0 };
@@ -41,7 +41,7 @@ describe.concurrent("two servers on one store", () => {
         expect(readFileSync(file, "utf8")).toBe("hello");
         sum.lost += await countLost(owner, sessionId, watcher.seen);
 
-        // The process stays with its owner; the reply reaches it there.
+        // The process stays with its owner: the reply is passed on.
         await expectUsable(other, sessionId, back);
         const { sessions } = await owner.call("claude_code_session", { action: "get", sessionId });
         expect(sessions).toMatchObject([{ processStarts: 1, totalTurns: 3 }]);
@@ -76,7 +76,7 @@ describe.concurrent("two servers on one store", () => {
     runs * 60_000,
   );
 
-  it("survive the death of the owner: the other takes over at once with the next command", async (test) => {
+  it("after the owner's death, the other server takes over with the next command", async (test) => {
     const world = await worldOf(test);
     const owner = await world.server();
     const other = await world.server();
@@ -90,7 +90,7 @@ describe.concurrent("two servers on one store", () => {
     process.kill(owner.pid, "SIGKILL");
     await owner.gone;
     await expectUsable(other, sessionId, back);
-    // The waiting call returns the loss, or the state after it.
+    // The waiting call returns the loss, or the next state.
     expect((await watching).status).toMatch(/^(error|idle)$/);
     const all = await other.call("claude_code_check", {
       action: "poll",
@@ -106,7 +106,7 @@ describe.concurrent("two servers on one store", () => {
 
 describe.concurrent("a server that freezes", () => {
   it(
-    "loses its session when its lease runs out, and writes no more to it when it thaws",
+    "a frozen server loses its session when its lease expires, and writes no more to it after it thaws",
     { timeout: 180_000 },
     async (test) => {
       const world = await worldOf(test);
@@ -127,7 +127,7 @@ describe.concurrent("a server that freezes", () => {
       );
       await freeze(owner.pid, homeOf(world));
 
-      // Until its lease has expired, no other server can know that it will not come back.
+      // Before the lease expires, the other server cannot know that the owner will not return.
       const deadline = Date.now() + 90_000;
       let status = "running";
       while (status === "running" && Date.now() < deadline) {
@@ -150,7 +150,7 @@ describe.concurrent("a server that freezes", () => {
 describe.concurrent("a client that vanishes", () => {
   const runs = isFull ? 20 : 1;
   it(
-    "in the middle of a call has its turn recorded as interrupted, and leaves no process; another client goes on",
+    "the turn of a client that vanishes during a call is recorded as interrupted; no process is left, and another client continues",
     async (test) => {
       const real = await worldOf(test, "real");
       const sum = { lost: 0, leftOver: 0 };

@@ -20,7 +20,7 @@ import { expectUsable } from "../kit/faults/watcher.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { STAND_IN, useWorld } from "../kit/world.ts";
 
-/** Shims that die, and shims for which no daemon comes. Which server has a turn is not Claude Code's to know: the stand-in has it. */
+/** Shims that die, and shims without a daemon. The stand-in suffices, because Claude Code does not know its server. */
 
 const world = useWorld({ agent: "stand-in" });
 const isReal = process.env["AGENT"] === "real";
@@ -28,7 +28,7 @@ const REPOSITORY = join(import.meta.dirname, "../..");
 const MAIN = "dist/cli/main.js";
 const SDK = "node_modules/@anthropic-ai/claude-agent-sdk";
 
-/** A turn that waits for its model. */
+/** Begins a turn blocked at `gate`. */
 async function begin(client: Server) {
   const gate = `gate-${world.folder()}`;
   const prompt = scriptTag([{ gateBefore: gate, text: LONG }]);
@@ -37,22 +37,22 @@ async function begin(client: Server) {
   return { gate, home: homeOf(world), sessionId, shim: theShim(world) };
 }
 
-/** More than a program has room for without new memory. */
+/** Larger than the memory already reserved by a program, so that `prlimit --data` ends the program. */
 const LONG = Array.from({ length: 500 }, () => "a long text ".repeat(100));
 
 const isClaude = ({ command }: { readonly command: string }) => command.includes("--output-format stream-json");
 
-/** Outside of copies of this package, which have no Claude Code beside them or are deleted. */
+/** Copies of this package have no Claude Code, or are deleted. */
 const OWN_CLAUDE = ["--claude-path", isReal ? bundledClaudes()[0]! : STAND_IN.CLAUDE_CODE_MCP_CLAUDE_PATH];
 
-/** This package in a folder of its own, without what npm installs. */
+/** Copies this package, without installed packages, to a new folder. */
 function packageCopy(): string {
   const root = mkdtempSync(join(world.folder(), "package-"));
   for (const part of ["dist", "package.json"]) cpSync(join(REPOSITORY, part), join(root, part), { recursive: true });
   return root;
 }
 
-it("a turn whose shim is killed is lost, and reported once; nothing is left, and the next prompt works", async () => {
+it("a turn whose shim is killed is reported as lost once; no process is left, and the next prompt works", async () => {
   const client = await world.shared();
   const { shim, ...turn } = await begin(client);
   const [claude] = world.processes();
@@ -68,12 +68,12 @@ it("a turn whose shim is killed is lost, and reported once; nothing is left, and
   await world.quiet(10_000);
 });
 
-it("so it is where shim and daemon are both killed, at the next daemon", async () => {
+it("a turn is reported as lost at the next daemon when shim and daemon are both killed", async () => {
   const client = await world.shared();
   const { shim, ...turn } = await begin(client);
   const [daemon] = world.daemons();
   const claude = world.processes().map(({ pid }) => pid);
-  // Neither can do anything about the death of the other.
+  // Stops both before killing: neither may react to the death of the other.
   const both = [shim, daemon!];
   for (const pid of both) process.kill(pid, "SIGSTOP");
   for (const pid of both) process.kill(pid, "SIGKILL");
@@ -87,7 +87,7 @@ it("so it is where shim and daemon are both killed, at the next daemon", async (
   await world.quiet(10_000);
 });
 
-it("a shim is there before the first session: the package may be deleted then, and none is left behind", async () => {
+it("a shim starts before the first session, survives deletion of the package, and is not left behind", async () => {
   const root = packageCopy();
   symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));
   const daemon = await world.daemon({ name: "early", args: OWN_CLAUDE, main: join(root, MAIN) });
@@ -104,7 +104,7 @@ it("a shim is there before the first session: the package may be deleted then, a
   await untilGone([shim!.pid]);
 });
 
-it("where nothing can bring the daemon back, a shim ends all after a while, and the next server says why", async () => {
+it("a shim without a daemon to restart ends everything after a while, and the next server says why", async () => {
   const root = packageCopy();
   symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));
   const env = constants({ keepMs: 2500 });
@@ -136,7 +136,7 @@ it("where nothing can bring the daemon back, a shim ends all after a while, and 
   await next.close();
 });
 
-it("a turn is lost, and says why, where the next daemon of its name has another version of the Agent SDK", async () => {
+it("a turn is lost with the reason if the next daemon of its name has another version of the Agent SDK", async () => {
   const root = packageCopy();
   mkdirSync(join(root, SDK, ".."), { recursive: true });
   cpSync(join(REPOSITORY, SDK), join(root, SDK), { recursive: true });
@@ -172,13 +172,13 @@ it("a turn is lost, and says why, where the next daemon of its name has another 
 });
 
 it.each(["Claude Code", "the shim"])(
-  "a turn is lost where %s runs out of memory, and the next prompt works",
+  "a turn is lost if %s runs out of memory, and the next prompt works",
   async (who) => {
     const client = await world.shared();
     const { gate, shim, ...turn } = await begin(client);
     const [claude] = world.processes().filter(isClaude);
     const pid = who === "the shim" ? shim : claude!.pid;
-    // The real Claude Code reserves its memory when it starts, so that only the OOM killer of the kernel ends it.
+    // Kills the real Claude Code instead, because it reserves memory at its start: only the kernel's OOM killer could end it.
     if (who === "Claude Code" && isReal) process.kill(pid, "SIGKILL");
     else execFileSync("prlimit", ["--pid", String(pid), "--data=1"]);
     world.model.release(gate);

@@ -11,15 +11,15 @@ import { preloading } from "../kit/servers/preload.ts";
 import { useWorld } from "../kit/world.ts";
 
 /**
- * Shims that stop at a point where their daemon waits for their next word: frozen for ever, or killed. Each turn ends, and new sessions
- * of the same daemon start. test/kit/faults/stop-shim.mjs acts at the points.
+ * Shims that stop while their daemon waits for the next message: frozen or killed (test/kit/faults/stop-shim.mjs). Each turn
+ * must end, and new sessions of the daemon must start.
  */
 
 const world = useWorld({ agent: "stand-in" });
 const STOPPER = join(import.meta.dirname, "../kit/faults/stop-shim.mjs");
 const stopped = new Set<number>();
 
-/** A frozen shim holds its Claude Codes. */
+/** Kills frozen shims, because they hold Claude Code processes, and closes all servers. */
 async function endAll(): Promise<void> {
   for (const pid of stopped) if (commandOf(pid) !== "") process.kill(pid, "SIGKILL");
   stopped.clear();
@@ -27,11 +27,11 @@ async function endAll(): Promise<void> {
   await world.quiet(20_000);
 }
 
-/** A client of a daemon that sends its shim a signal at the point. */
+/** Connects a client to a daemon that sends its shim `signal` at `point`. */
 async function clientOf(point: string, signal: NodeJS.Signals, env: Record<string, string> = {}) {
   const mark = join(world.folder(), "stopped");
   const node = [preloading(STOPPER, { STOP_MARK: mark, STOP_POINT: point, STOP_SIGNAL: signal })];
-  // Each has a daemon of its own.
+  // HOME is new, so that each client has its own daemon.
   const client = await world.shared({ node, env: { HOME: world.folder(), ...env } });
   const shim = async () => {
     await vi.waitUntil(() => existsSync(mark) && readFileSync(mark, "utf8") !== "", { timeout: 30_000, interval: 20 });
@@ -47,20 +47,20 @@ async function begin(client: Server, prompt: string, more: object = {}): Promise
   return sessionId;
 }
 
-/** A turn that waits for its model. */
+/** Begins a turn blocked at a gate. */
 async function beginHeld(client: Server): Promise<string> {
   const sessionId = await begin(client, scriptTag([{ gateBefore: `gate-${world.folder()}`, text: "Never." }]));
   await world.model.waitForRequest((request) => request.sessionId === sessionId);
   return sessionId;
 }
 
-/** How the turn ended: its result, or what became of it. */
+/** Returns status and result, or `errorSubtype`, of the ended turn. */
 async function ended(client: Server, sessionId: string): Promise<string> {
   const { result, status } = await persistently(async () => client.end(sessionId, 1));
   return `${status} ${result?.errorSubtype ?? result?.result ?? ""}`;
 }
 
-/** More than may start at a time. */
+/** More sessions than may start at a time. */
 const MANY = [1, 2, 3, 4, 5];
 
 async function expectNewSessions(client: Server): Promise<void> {
@@ -69,7 +69,7 @@ async function expectNewSessions(client: Server): Promise<void> {
 }
 
 const FAILED = /^(idle Back\.|error start_failed)$/;
-/** By the point: how turns that begin then may end. */
+/** By point and signal: permitted ends of turns that begin then. */
 const STARTS = [
   ["its own start", "spawn", "SIGKILL", /^idle Back\.$/],
   ["its own start", "spawn", "SIGSTOP", /^idle Back\.$/],
@@ -82,7 +82,7 @@ const STARTS = [
   ["the first line to a process", "write", "SIGSTOP", /^(idle Back\.|error (start_failed|init_timeout))$/],
 ] as const;
 
-describe("turns end, and new sessions start", () => {
+describe("turns at a silent shim", () => {
   afterAll(endAll);
 
   async function expectEnds(turns: Awaited<ReturnType<typeof threeTurns>>, outcomes: RegExp): Promise<void> {
@@ -99,46 +99,46 @@ describe("turns end, and new sessions start", () => {
   }
 
   it.concurrent.each(STARTS)(
-    "where a shim, at %s (%s), gets %s",
+    "turns end and new sessions start when a shim, at %s (%s), gets %s",
     { timeout: 120_000 },
     async (_, point, signal, outcomes) => expectEnds(await threeTurns(point, signal), outcomes),
   );
 
-  it.concurrent("where a shim is frozen at the start of processes, and killed then", { timeout: 120_000 }, async () => {
-    const turns = await threeTurns("start", "SIGSTOP");
-    process.kill(turns.shim, "SIGKILL");
-    await expectEnds(turns, FAILED);
-  });
-
   it.concurrent(
-    "where a shim is frozen at the start of processes: thawed, it runs no prompt",
+    "turns end and new sessions start when a shim is frozen at process starts and then killed",
     { timeout: 120_000 },
     async () => {
-      const { client, ids, shim } = await threeTurns("start", "SIGSTOP");
-      const told = await Promise.all(ids.map(async (id) => ended(client, id)));
-      const failed = ids.filter((_, at) => told[at] === "error start_failed");
-      expect(failed.length).toBeGreaterThan(0);
-      process.kill(shim, "SIGCONT");
-      await untilGone([shim]);
-      expect(
-        world.model.requests.flatMap(({ sessionId = "" }) => (failed.includes(sessionId) ? [sessionId] : [])),
-      ).toEqual([]);
-      await client.close();
+      const turns = await threeTurns("start", "SIGSTOP");
+      process.kill(turns.shim, "SIGKILL");
+      await expectEnds(turns, FAILED);
     },
   );
 
+  it.concurrent("a shim frozen at process starts runs no prompt after it thaws", { timeout: 120_000 }, async () => {
+    const { client, ids, shim } = await threeTurns("start", "SIGSTOP");
+    const told = await Promise.all(ids.map(async (id) => ended(client, id)));
+    const failed = ids.filter((_, at) => told[at] === "error start_failed");
+    expect(failed.length).toBeGreaterThan(0);
+    process.kill(shim, "SIGCONT");
+    await untilGone([shim]);
+    expect(
+      world.model.requests.flatMap(({ sessionId = "" }) => (failed.includes(sessionId) ? [sessionId] : [])),
+    ).toEqual([]);
+    await client.close();
+  });
+
   it.concurrent.each(["SIGSTOP", "SIGKILL"] as const)(
-    "where a shim gets %s between the kill of a process and its exit",
+    "turns end and new sessions start when a shim gets %s between the kill of a process and its exit",
     { timeout: 120_000 },
     async (signal) => {
       const { client, shim } = await clientOf("kill", signal, constants({ inactivityMs: 1000 }));
       const sessionId = await beginHeld(client);
-      // A stand-in that is frozen hears no interrupt, so that it is killed.
+      // Freezes Claude Code, so that the interrupt has no effect and the shim has to kill it.
       for (const { command, pid } of world.processes()) if (command.includes(sessionId)) process.kill(pid, "SIGSTOP");
       const pid = await shim();
       expect(await ended(client, sessionId)).toBe("error inactivity");
       await expectNewSessions(client);
-      // Once it is thawed, it ends with its last process.
+      // A thawed shim ends with its last process.
       if (signal === "SIGSTOP") process.kill(pid, "SIGCONT");
       await untilGone([pid]);
       await client.call("claude_code_reply", { sessionId, prompt: back, waitMs: 0 });
@@ -148,29 +148,37 @@ describe("turns end, and new sessions start", () => {
   );
 });
 
-describe("a turn is lost, and new sessions start", () => {
+describe("turns at a frozen shim of a dead daemon", () => {
   afterEach(endAll);
 
-  it("where the shim of a dead daemon is frozen", { timeout: 120_000 }, async () => {
-    const client = await world.shared();
-    const sessionId = await beginHeld(client);
-    const pid = theShim(world);
-    stopped.add(pid);
-    process.kill(pid, "SIGSTOP");
-    await killDaemons(world);
-    expect(await ended(client, sessionId)).toBe("error lost");
-    await expectNewSessions(client);
-    await client.close();
-  });
+  it(
+    "a turn is lost, and new sessions start, if the shim of a dead daemon is frozen",
+    { timeout: 120_000 },
+    async () => {
+      const client = await world.shared();
+      const sessionId = await beginHeld(client);
+      const pid = theShim(world);
+      stopped.add(pid);
+      process.kill(pid, "SIGSTOP");
+      await killDaemons(world);
+      expect(await ended(client, sessionId)).toBe("error lost");
+      await expectNewSessions(client);
+      await client.close();
+    },
+  );
 
-  it("where it is frozen before the next daemon has attached", { timeout: 120_000 }, async () => {
-    const { client, shim } = await clientOf("attach", "SIGSTOP");
-    const sessionId = await beginHeld(client);
-    const pid = theShim(world);
-    await killDaemons(world);
-    expect(await ended(client, sessionId)).toBe("error lost");
-    expect(await shim()).toBe(pid);
-    await expectNewSessions(client);
-    await client.close();
-  });
+  it(
+    "a turn is lost, and new sessions start, if a shim freezes before the next daemon has attached",
+    { timeout: 120_000 },
+    async () => {
+      const { client, shim } = await clientOf("attach", "SIGSTOP");
+      const sessionId = await beginHeld(client);
+      const pid = theShim(world);
+      await killDaemons(world);
+      expect(await ended(client, sessionId)).toBe("error lost");
+      expect(await shim()).toBe(pid);
+      await expectNewSessions(client);
+      await client.close();
+    },
+  );
 });

@@ -28,14 +28,14 @@ import type { Registry } from "../kit/install/registry.ts";
 import { connectTo, type Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The package as users get it: what it does not bring is installed at the first session, from a registry on loopback. */
+/** The package as users get it: missing parts are installed at the first session, from a registry on loopback. */
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-thin-")));
 const prompt = scriptTag([{ text: "done" }]);
 const done = { status: "idle", result: { result: "done" } };
 const PATH = [dirname(process.execPath), "/usr/bin", "/bin"].join(":");
 const NPX = join(realpathSync(execFileSync("which", ["npm"], { encoding: "utf8" }).trim()), "../npx-cli.js");
-/** A Claude Code of this machine would be used in place of the one of the registry. */
+/** True if this machine has a Claude Code, used in place of the registry's. */
 const [path, usual] = [(await ownPlaces({ PATH })).path, (await ownPlaces({ PATH, HOME: root })).usual];
 const hasOwn = [...path, ...usual].some((file) => existsSync(file));
 
@@ -55,7 +55,7 @@ beforeAll(async () => {
   const npm = ["install", "--no-audit", "--no-fund", "claude-agents-mcp"];
   await promisify(execFile)("npm", npm, { cwd: program, env: newUser() });
   main = join(program, "node_modules/claude-agents-mcp/dist/cli/main.js");
-  // It packs what is published, and installs it: a minute on a busy machine.
+  // 180 s, because packing, publishing and installing take a minute on a busy machine.
 }, 180_000);
 afterAll(async () => {
   await registry.close();
@@ -63,17 +63,17 @@ afterAll(async () => {
 });
 const world = useWorld();
 
-/** A user with nothing installed, whose npm knows the registry. */
+/** Creates a user with nothing installed, whose npm knows the registry. */
 function newUser(name = "home"): Record<string, string> {
   const home = mkdtempSync(join(root, `${name}-`));
   writeFileSync(join(home, ".npmrc"), `registry=${registry.url}\n`);
   return { HOME: home, PATH };
 }
 
-/** The SDK and the driver, once they have been installed for a user of these tests: their installation is not the subject of all. */
+/** Folders of SDK and driver, once installed for a first user: later users get copies. */
 const seeds: string[] = [];
 
-/** A user who lacks only Claude Code. */
+/** Creates a user who lacks only Claude Code. */
 function userWithSdk(): Record<string, string> {
   const user = newUser();
   mkdirSync(packagesOf(user), { recursive: true });
@@ -87,12 +87,12 @@ async function begin(client: Server, waitMs = 40_000) {
   return client.call("claude_code", { prompt, cwd: world.folder(), waitMs });
 }
 
-/** A client whose server has no daemon, and ends with it. */
+/** Connects a client to a server without a daemon. */
 async function alone(env: Record<string, string>, cwd?: string): Promise<Server> {
   return world.shared({ main, env: { ...env, CLAUDE_CODE_MCP_DAEMON: "off" }, ...(cwd !== undefined && { cwd }) });
 }
 
-/** Through npx, as most clients start it; a daemon of this world, whose end finds it by the folder of its settings. Elsewhere: in its own repository npx would run that. */
+/** Connects through npx to a daemon of this world. `cwd` is elsewhere, because npx would run this repository itself. */
 async function throughNpx(env: Record<string, string>): Promise<Server> {
   const model = world.model.environment(world.configFolder);
   const all = {
@@ -105,7 +105,7 @@ async function throughNpx(env: Record<string, string>): Promise<Server> {
   return connectTo("modern", [NPX, "-y", "claude-agents-mcp", "serve"], all, { cwd: env["HOME"] });
 }
 
-/** A server that has begun to install Claude Code, of which the registry sends a third until it is mended. */
+/** Starts a server that installs Claude Code, of which the registry sends a third until `mend()`. */
 async function stalledInstall() {
   const env = userWithSdk();
   const before = registry.timesFetched(BINARY);
@@ -116,8 +116,8 @@ async function stalledInstall() {
   return { before, env, first };
 }
 
-describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
-  it("four servers ask for one at once, and it is fetched once; a home with spaces and other letters will do", async () => {
+describe.skipIf(hasOwn)("on a machine without Claude Code", () => {
+  it("four servers at once fetch Claude Code once, even into a home with spaces and non-ASCII letters", async () => {
     const before = registry.timesFetched(BINARY);
     const env = newUser("Zoë's 家 ");
     const clients = await Promise.all([alone(env), alone(env), alone(env), alone(env)]);
@@ -130,7 +130,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
     seeds.push(...others.map((name) => join(packagesOf(env), name)));
   });
 
-  it("progress is told, and the time of the installation is not the call's", async () => {
+  it("an installation reports progress, and its time does not count as the call's wait", async () => {
     const client = await alone(userWithSdk());
     registry.spoil(BINARY, "stalls");
     const lines: string[] = [];
@@ -153,7 +153,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
     await client.close();
   });
 
-  it("a server that is killed leaves npm to finish, and the next one takes what it has installed", async () => {
+  it("npm finishes after its server is killed, and the next server uses the installation", async () => {
     const { before, env, first } = await stalledInstall();
     process.kill(first.pid, "SIGKILL");
     await first.gone;
@@ -165,7 +165,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
     await next.close();
   });
 
-  it("an installation of which all processes were killed is started again", async () => {
+  it("an installation whose processes were all killed is started again", async () => {
     const { before, env, first } = await stalledInstall();
     const noted = readdirSync(packagesOf(env), { recursive: true, encoding: "utf8" }).filter((name) =>
       name.endsWith("npm.json"),
@@ -182,7 +182,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
     await next.close();
   });
 
-  it("other bytes than those of this release, and answers of a registry or proxy that refuses, are told with a command", async () => {
+  it("wrong bytes and refusals of a registry or proxy are reported with a command", async () => {
     const client = await alone({ ...userWithSdk(), NPM_CONFIG_FETCH_RETRIES: "0" });
     const told = [
       ["other bytes", /wrong integrity.*Run: npm config delete registry/],
@@ -205,7 +205,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
     const { port } = registry;
     await registry.close();
     const [answer] = await Promise.allSettled([begin(client)]);
-    // Before a failure, too: the next tests need it.
+    // Opened before any assertion, because the next tests need the registry.
     await registry.open(port);
     const result = answer.status === "fulfilled" ? answer.value.result : undefined;
     expect(result?.result).toMatch(/npm does not reach the registry \(ECONNREFUSED\)/);
@@ -214,7 +214,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
     await client.close();
   });
 
-  it("a daemon that npx has started goes on when npm deletes what it has installed", async () => {
+  it("a daemon started by npx continues when npm deletes its installation", async () => {
     const env = userWithSdk();
     const client = await throughNpx(env);
     expect(await begin(client)).toMatchObject(done);
@@ -224,7 +224,7 @@ describe.skipIf(hasOwn)("where this machine has no Claude Code", () => {
   });
 });
 
-it("with a Claude Code in PATH only the SDK is fetched, and the configuration of npm is not that of a project", async () => {
+it("with a Claude Code in PATH, only the SDK is fetched, and npm ignores a project's configuration", async () => {
   const bin = mkdtempSync(join(root, "bin-"));
   const standIn = `exec ${process.execPath} ${resolve("test/kit/stand-in/claude.mjs")} "$@"`;
   const script = `#!/bin/sh\n[ "$1" = --version ] && echo "${NEWEST_TESTED} (Claude Code)" && exit\n${standIn}\n`;
@@ -233,7 +233,7 @@ it("with a Claude Code in PATH only the SDK is fetched, and the configuration of
   writeFileSync(join(project, ".npmrc"), "registry=http://127.0.0.1:1/\n");
   writeFileSync(join(project, "package.json"), "{}");
   const [sdk, binary] = [registry.timesFetched(SDK), registry.timesFetched(BINARY)];
-  // What npm adds to the environment of what it starts in the project.
+  // `npm_config_registry`, as npm sets it for programs started in the project.
   const env = { ...newUser(), PATH: `${bin}:${PATH}`, npm_config_registry: "http://127.0.0.1:1/" };
   const client = await alone(env, project);
   expect(await begin(client)).toMatchObject(done);
@@ -241,7 +241,7 @@ it("with a Claude Code in PATH only the SDK is fetched, and the configuration of
   await client.close();
 });
 
-it("with the SDK and the driver beside it nothing is fetched", async () => {
+it("with the SDK and the driver installed beside it, nothing is fetched", async () => {
   const env = newUser();
   const beside = [SDK, BINARY, DRIVER_PACKAGE.name];
   const npm = ["install", "-g", "--prefix", env["HOME"] ?? "", "--legacy-peer-deps", "claude-agents-mcp", ...beside];
@@ -255,14 +255,14 @@ it("with the SDK and the driver beside it nothing is fetched", async () => {
 });
 
 it.skipIf(process.getBuiltinModule("node:sqlite"))(
-  "a daemon that waits for the driver of its store answers, and stops when it is told to",
+  "a daemon that waits for its store's driver answers, and stops when told to",
   async () => {
     registry.spoil(DRIVER_PACKAGE.name, "stalls");
     const env = newUser();
     const client = await world.shared({ main, env });
     const daemon = async (...words: string[]) =>
       (await promisify(execFile)(process.execPath, [main, "daemon", ...words], { env })).stdout;
-    // It waits for the driver; a client that has only connected may have no daemon yet.
+    // The call makes the daemon wait for the driver; a client that has only connected may have no daemon yet.
     const waiting = client.call("claude_code_session", { action: "list" }).then(JSON.stringify, String);
     const status = async () => daemon("status", "--json").then(JSON.parse, () => undefined) as Promise<unknown>;
     await expect.poll(status).toMatchObject({ daemons: [{ state: "ready", turns: [] }] });
@@ -276,10 +276,10 @@ it.skipIf(process.getBuiltinModule("node:sqlite"))(
 const readOnly = readOnlyFolder();
 afterAll(() => readOnly?.unmount());
 
-it.runIf(readOnly)("a cache folder that cannot be written is named, with the command that names another", async () => {
+it.runIf(readOnly)("an unwritable cache folder is named, with a command that chooses another one", async () => {
   const store = ["--store", "memory:"];
   const client = await world.shared({ main, args: store, env: { ...newUser(), XDG_CACHE_HOME: readOnly?.path ?? "" } });
-  // On a Node without SQLite the driver of the store comes first.
+  // On a Node without SQLite, the driver of the store is installed first.
   const told = await begin(client).then(({ result }) => result?.result, String);
   expect(told).toContain(
     `${readOnly?.path ?? ""}/claude-agents-mcp/packages is on a read-only disk. Run: export XDG_CACHE_HOME=`,
@@ -287,7 +287,7 @@ it.runIf(readOnly)("a cache folder that cannot be written is named, with the com
   await client.close();
 });
 
-it("npx downloads one package of at most 1 MB until it answers, and installs at most 15 MB", async () => {
+it("npx downloads one package of at most 1 MB before the first answer, and installs at most 15 MB", async () => {
   const env = newUser();
   const before = registry.fetched.length;
   const client = await throughNpx(env);
