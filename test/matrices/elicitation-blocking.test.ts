@@ -3,7 +3,7 @@ import { blockingForms, DIRECT, QUERY, SHOWN, type Rows } from "../kit/people/bl
 import { CLIENT_KINDS, type ClientKind } from "../kit/clients/connection.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Each tool with each kind of client over stdio; those that `npm test` shows over some transport only with AMOUNTS=full. */
+/** Each tool with each kind of client over stdio; rows that `npm test` shows over any transport run only with AMOUNTS=full. */
 
 const world = useWorld({ agent: "stand-in" });
 

@@ -6,8 +6,8 @@ import { useWorld } from "../kit/world.ts";
 const world = useWorld({ agent: "stand-in" });
 const at = usePeople(world);
 
-describe("a person", () => {
-  it.each(OTHERS)("%s: %s client over %s", async (title, ...way) => {
+describe("people at forms", () => {
+  it.each(OTHERS)("a person %s: %s client over %s", async (title, ...way) => {
     await expectOf(title, await at(...way));
   });
 });

@@ -9,7 +9,7 @@ afterEach(async () => world.closeServers());
 
 describe("a server over HTTP that ends under load", () => {
   it.each(["SIGKILL", "SIGTERM"] as const)(
-    "by %s: clients go on with the next one, every session goes on, and nothing is lost, repeated or left",
+    "clients and sessions continue with the next server after %s; nothing is lost, repeated or left behind",
     { timeout: 180_000 },
     async (signal) => {
       const [sessions, clients] = [amount(4, 8), amount(12, 20)];

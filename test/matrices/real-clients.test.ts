@@ -13,7 +13,7 @@ import { callOnce, startOuterClaude } from "../kit/clients/outer-claude.ts";
 import { connectTo, type Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** The demo's whole story over HTTP, through third-party clients. */
+/** Plays the demo's whole story over HTTP, through third-party clients. */
 
 const world = useWorld({ agent: "stand-in" });
 let shared: HttpServer;
@@ -28,7 +28,7 @@ interface Caller {
 const writing = (file: string, last: string) =>
   scriptTag([{ tools: [{ name: "Write", input: { file_path: file, content: "Hello." } }] }, { text: last }]);
 
-/** A request is shown and decided, and the end of the turn is reported. */
+/** Decides the open request; resolves with the answer at the end of the turn. */
 async function decide(client: Caller, sessionId: string, cursor: number, decision: object): Promise<Answer> {
   const asked = await client.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: 40_000 });
   expect(asked).toMatchObject({ status: "waiting_permission", actions: [{ type: "permission", toolName: "Write" }] });
@@ -37,7 +37,7 @@ async function decide(client: Caller, sessionId: string, cursor: number, decisio
   return client.call("claude_code_check", { ...answer, until: "end", waitMs: 40_000 });
 }
 
-/** Resolves with the id of the session, which is idle then. */
+/** Plays the story; resolves with the id of the then idle session. */
 async function expectStory(client: Caller): Promise<string> {
   const cwd = world.folder();
   const [wanted, unwanted] = [join(cwd, "hello.txt"), join(cwd, "forbidden.txt")];
@@ -61,9 +61,9 @@ async function expectStory(client: Caller): Promise<string> {
   return sessionId;
 }
 
-describe("the main job over HTTP", () => {
-  it("works through claude -p, whose model calls our tools", async () => {
-    // Driven by a program, Claude Code hands a form to that program, and this one shows none.
+describe("the demo's story over HTTP", () => {
+  it("the story works through claude -p, whose model calls our tools", async () => {
+    // Claude Code driven by a program would hand a form to that program, which shows none: only `caller` approves.
     const server = await world.http({ args: ["--approvals", "caller"] });
     const claude = await startOuterClaude(world.folder(), server);
     await expectStory(claude);
@@ -73,7 +73,7 @@ describe("the main job over HTTP", () => {
     await claude.close();
   });
 
-  it("works through claude -p in one waiting call, where other clients would have to poll", async () => {
+  it("claude -p waits in one call, where other clients have to poll", async () => {
     const prompt = scriptTag([{ text: "At last.", gateBefore: "waited" }]);
     const begun = world.model.waitForRequest(({ lastUserText }) => lastUserText.includes("waited"));
     const start = { prompt, cwd: world.folder(), waitMs: 1_800_000 };
@@ -87,7 +87,7 @@ describe("the main job over HTTP", () => {
     await other.client.close();
   });
 
-  it.each(["2026-07-28", "2025-11-25"] as const)("works through a client held to %s", async (revision) => {
+  it.each(["2026-07-28", "2025-11-25"] as const)("the story works through a client held to %s", async (revision) => {
     const connection = await shared.connect(revision);
     const { client } = connection;
     expect(client instanceof Client && client.getNegotiatedProtocolVersion()).toBe(revision);
@@ -97,7 +97,7 @@ describe("the main job over HTTP", () => {
 });
 
 describe("install claude-code", () => {
-  it("makes the real Claude Code connect to this server, until uninstall", () => {
+  it("install claude-code connects the real Claude Code to this server until uninstall", () => {
     const home = world.folder();
     const env = { PATH: process.env["PATH"], HOME: home, CLAUDE_CODE_MCP_DAEMON: "off" };
     const said = (program: string, ...args: string[]) =>
@@ -114,7 +114,7 @@ describe("install claude-code", () => {
 const require = createRequire(import.meta.url);
 const MCP_REMOTE = join(dirname(require.resolve("mcp-remote/package.json")), "dist/proxy.js");
 
-/** `mcp-remote` between a client of stdio and our server. */
+/** Connects `mcp-remote` between a stdio client and our server. */
 async function bridged(kind: ClientKind, { token, url }: HttpServer): Promise<Server> {
   const header = ["--header", `Authorization: Bearer ${token}`];
   const home = mkdtempSync(join(world.folder(), "bridge-"));
@@ -125,13 +125,13 @@ async function bridged(kind: ClientKind, { token, url }: HttpServer): Promise<Se
 }
 
 describe("mcp-remote", () => {
-  it.each(["modern", "v1"] as const)("lets a %s client of stdio do all of it", async (kind) => {
+  it.each(["modern", "v1"] as const)("the story works through mcp-remote for a %s client over stdio", async (kind) => {
     const client = await bridged(kind, shared);
     await expectStory(client);
     await client.close();
   });
 
-  it("goes on after a restart or a kill of the server: the next call takes its protocol session up again", async () => {
+  it("mcp-remote survives a restart or a kill of the server: the next call resumes its MCP session", async () => {
     const store = ["--store", `${world.folder()}/store.db`];
     const first = await world.http({ args: store });
     const client = await bridged("legacy", first);
@@ -148,7 +148,7 @@ describe("mcp-remote", () => {
 
     second.signal("SIGKILL");
     await second.exited;
-    // No silent retry: a call while there is no server fails.
+    // A call while there is no server fails: there is no silent retry.
     await expect(reply("lost")).rejects.toThrow("fetch failed");
     await world.http({ args: again });
     expect(await reply("after a kill")).toBe("after a kill");

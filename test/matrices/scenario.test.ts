@@ -4,7 +4,7 @@ import type { HttpServer } from "../kit/servers/http-server.ts";
 import { expectSameFacts, SCENARIO_ARGS, SHOWN_OVER, TOOLSETS, type Toolset } from "../kit/sessions/scenario.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Each toolset through each client over each transport, but those of test/server/scenario.test.ts. */
+/** Each toolset through each client over each transport, except the rows of test/server/scenario.test.ts. */
 
 const world = useWorld({ agent: "stand-in" });
 const args = SCENARIO_ARGS;
@@ -28,7 +28,7 @@ describe.each(connections)("a task of seven turns is reported alike to %s", (_, 
 
   const isShown = (toolset: Toolset) => transport !== "daemon" && SHOWN_OVER[transport][toolset] === client;
   const others = TOOLSETS.filter((toolset) => !isShown(toolset));
-  it.each(others)("by the toolset %s", async (toolset) => {
+  it.each(others)("the toolset %s reports equal facts about the task", async (toolset) => {
     await expectSameFacts(world, server, toolset);
   });
 });

@@ -8,7 +8,7 @@ import { cards, entry, press } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 import { PHONE } from "../kit/browser/window.ts";
 
-/** Cards of requests: who asks, where the buttons are, and what moves when one is answered. */
+/** Cards of requests: requester, place of the buttons, and movement when a request is answered. */
 
 let desk: Desk;
 beforeAll(async () => {
@@ -27,7 +27,7 @@ const sending = (description: string, command: string) => ({
   },
 });
 
-/** The element at the middle of it: none, if that is outside of the view. */
+/** Returns the button or textarea at the middle of `target`; `undefined` outside the view. */
 const hit = async (page: Page, target: Locator) => {
   const { height, width, x, y } = (await target.boundingBox()) ?? { height: 0, width: 0, x: -1, y: -1 };
   return page.evaluate<string | undefined>(`{
@@ -39,7 +39,7 @@ const hit = async (page: Page, target: Locator) => {
 const topOf = async (target: Locator) =>
   ((await target.boundingBox())?.y ?? 0) + (await target.page().evaluate<number>("scrollY"));
 
-it("two subagents that ask at once are told apart, and each leads to its task", async () => {
+it("two subagents that ask at once are told apart, and each card links to its task", async () => {
   const agents = [sending("Check the shop", "touch shop"), sending("Check the bank", "touch bank")];
   const said = { text: "Over." };
   const id = await desk.api.start(scriptTag([{ tools: agents }, said, said, said]), desk.world.folder());
@@ -52,7 +52,7 @@ it("two subagents that ask at once are told apart, and each leads to its task", 
   const shop = cards(page, "Check the shop (subagent) asks to run a command");
   await window.picture("asking-subagents");
   await window.go("#/usage");
-  // No turn has ended and no request is answered, but the time of waiting for people counts.
+  // No turn has ended and no request is answered, but waiting time already counts.
   const tile = page.locator(".usage-tile").filter({ hasText: "Waiting for approval" });
   await tile.getByText("2 open requests now").waitFor();
   expect(await tile.locator(".usage-value").innerText()).toMatch(/^\d/);
@@ -68,7 +68,7 @@ it("two subagents that ask at once are told apart, and each leads to its task", 
 
 const VIEWPORTS = { desktop: { width: 1_280, height: 700 }, phone: PHONE, turned: { width: 740, height: 360 } };
 
-it("the buttons of a long card, and of a form that it opens, stay in view at every scroll position", async () => {
+it("the buttons of a long card, and of its forms, stay in view at every scroll position", async () => {
   const command = Array.from({ length: 80 }, (_, line) => `echo line ${String(line)} > file`).join("\n");
   const id = await desk.api.start(`${"Words. ".repeat(400)} ${calling([bash(command)])}`, desk.world.folder());
   await desk.api.asked(id);
@@ -79,7 +79,7 @@ it("the buttons of a long card, and of a form that it opens, stay in view at eve
   for (const [name, viewport] of Object.entries(VIEWPORTS)) {
     await page.setViewportSize(viewport);
     await button("Allow").waitFor();
-    // With the button to the end, which covers the text, in view.
+    // Scrolled until the last button, which covers the text, is in view.
     await expect
       .poll(async () => {
         await page.evaluate(
@@ -96,17 +96,17 @@ it("the buttons of a long card, and of a form that it opens, stay in view at eve
     await button("Cancel").click();
   }
   await press(card, "Allow");
-  // An answered card goes after a while: not in this window.
+  // Stops the clock, so that the answered card stays.
   await page.clock.setFixedTime(Date.now());
   await entry(page, "Turn done").waitFor();
-  // Nothing is shown below the end of the turn, and no space is kept for it.
+  // Nothing is shown below the end of the turn, and no space is kept for a card.
   const look = 'getComputedStyle(document.querySelector(".requests-card"))';
   await expect
     .poll(async () => page.evaluate<string>(`${look}.position + " " + ${look}.clipPath`))
     .toBe("absolute inset(50%)");
 });
 
-it("an answered card stays as high as it was until the pointer leaves the cards, so that the next one is answered at once", async () => {
+it("an answered card keeps its height until the pointer leaves the cards, so that the next card can be answered at once", async () => {
   const ids = await Promise.all(
     ["one", "two", "three"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
   );
@@ -115,14 +115,14 @@ it("an answered card stays as high as it was until the pointer leaves the cards,
   const { page } = window;
   await expect.poll(async () => cards(page).count()).toBe(3);
   const [first, second, third] = [cards(page).first(), cards(page).nth(1), cards(page).last()];
-  // As long as callers would wait, and longer on request.
+  // Time limit of callers, extended on request.
   await second.getByText(/denied in (1 h 00 min|59:\d\d)/).waitFor();
   await second.getByRole("button", { name: "More time to answer" }).click();
   await second.getByText(/denied in (2 h 00 min|1 h 59 min)/).waitFor();
   const before = await topOf(third);
   await press(first, "Allow");
   await first.getByText("Allowed.", { exact: true }).waitFor();
-  // The card has waited there all the time, and has not moved.
+  // The second card has stayed in place all the time.
   await second.getByRole("button", { name: "Allow", exact: true }).click();
   await second.getByText("Allowed.", { exact: true }).waitFor();
   await first.getByText("Claude Code asked to run a command").waitFor();
@@ -133,7 +133,7 @@ it("an answered card stays as high as it was until the pointer leaves the cards,
   const after = await topOf(third);
   expect((await first.boundingBox())?.height).toBeLessThan(60);
   await window.picture("asking-answered");
-  // Longer than an answered card is shown when nothing is below it.
+  // Longer than an answered card stays when it is last.
   await page.clock.runFor(7_000);
   expect(await topOf(third)).toBe(after);
   // A button that only opens a form works at once.
@@ -143,7 +143,7 @@ it("an answered card stays as high as it was until the pointer leaves the cards,
   await third.getByText("Denied.", { exact: true }).waitFor();
 });
 
-it("a finger that presses a card just after it has moved is told so, and taken when it presses again", async () => {
+it("a tap on a card that has just moved is refused with a hint, and accepted when repeated", async () => {
   const ids = await Promise.all(
     ["four", "five"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
   );
@@ -165,7 +165,7 @@ it("a finger that presses a card just after it has moved is told so, and taken w
   for (const id of ids) expect((await desk.api.end(id)).requests).toBe(0);
 });
 
-it("Ctrl+Enter decides nothing in a card that has just appeared, and decides a moment later", async () => {
+it("Ctrl+Enter decides nothing in a card that has just appeared, but does so a moment later", async () => {
   const { page } = await desk.open({ hash: "#/approvals", hasClock: true });
   await page.getByText("No open requests.").waitFor();
   await page.clock.pauseAt(Date.now() + 1_000);

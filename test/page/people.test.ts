@@ -11,7 +11,7 @@ import { signIn } from "../kit/clients/console-client.ts";
 import { allGone, cards, entry, press, startSession } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
-/** Several users of one server: whose sessions are whose, and who may only read. */
+/** Several users of a server: ownership of sessions, and users who may only read. */
 
 const users = namedUsers({
   ann: { scopes: ["read", "run", "approve"] },
@@ -39,7 +39,7 @@ afterAll(async () => {
   await issuer.close();
 });
 
-/** The API's answer to a request from the page itself, with the credentials of its browser. */
+/** Sends a request with the credentials of the page's own browser; resolves with the status. */
 const forced = async (page: Page, path: string, body: object) =>
   page.evaluate<number>(`(async () => {
     const [key] = Object.keys(localStorage).filter((name) => name.endsWith("console key"));
@@ -72,7 +72,7 @@ it("two users in two windows neither see nor change each other's sessions", asyn
   await bob.go(`#/sessions/${session}`);
   const heading = bob.page.getByRole("heading", { name: "Session not found" });
   await heading.waitFor();
-  // The heading stands where those of other views do.
+  // The heading has the position of other views' headings.
   const top = async (of: Locator) => (await of.boundingBox())?.y;
   const here = await top(heading);
   expect(await bob.page.title()).toMatch(/Session not found · /);
@@ -93,7 +93,7 @@ it("two users in two windows neither see nor change each other's sessions", asyn
   expect(await ann.page.getByText(/of-bob|His\./).count()).toBe(0);
 });
 
-it("a request that is answered in one window disappears from the other", async () => {
+it("a request answered in one window disappears from the other", async () => {
   const token = users.tokens.ann;
   const one = await desk.open({ token });
   const other = await desk.open({ token, hash: "#/approvals" });
@@ -104,7 +104,7 @@ it("a request that is answered in one window disappears from the other", async (
     .getByText("1")
     .waitFor();
   await press(cards(other.page, "Claude Code asks to write a file"), "Allow");
-  // The outcome is shown for a moment, where the user may have been typing.
+  // The outcome stays visible for a moment, in case the user was typing there.
   await cards(one.page)
     .getByText(/^Allowed in the console/)
     .waitFor();
@@ -112,7 +112,7 @@ it("a request that is answered in one window disappears from the other", async (
   await expect.poll(async () => cards(one.page).count()).toBe(0);
 });
 
-it("a user who may only read finds nothing to press that changes anything, and could not do it", async () => {
+it("a user with only the scope read sees no control that changes anything, and the API refuses changes", async () => {
   const window = await desk.open({ token: users.tokens.rea });
   const { page } = window;
   await page.getByRole("link", { name: "Look around." }).click();
@@ -130,7 +130,7 @@ it("a user who may only read finds nothing to press that changes anything, and c
   }
 });
 
-it("a user who may not approve sees the request and whom to ask, and cannot answer", async () => {
+it("a user without the scope approve sees the request and whom to ask, but cannot answer", async () => {
   const window = await desk.open({ token: users.tokens.ron });
   const { page } = window;
   const cwd = desk.world.folder();
@@ -150,7 +150,7 @@ it("a user who may not approve sees the request and whom to ask, and cannot answ
   await card.waitFor();
 });
 
-it("a token that expires while its page is open leads to the sign-in form, which says why; a new token leads back", async () => {
+it("an expired token leads from the page to the sign-in form, which says why; a new token leads back", async () => {
   const endsIn = async (seconds: number) =>
     issuer.sign({ sub: "joe", aud: desk.http.url, exp: Math.floor(Date.now() / 1_000) + seconds - 30 });
   const joe = await desk.open({ token: "", hash: "#/usage" });
@@ -165,7 +165,7 @@ it("a token that expires while its page is open leads to the sign-in form, which
   await other.goto(joe.page.url());
   await other.getByLabel("Access token").fill(await endsIn(600));
   await other.getByRole("button", { name: "Sign in" }).click();
-  // A sign-in in either window signs in both and clears the message of the sign-in form.
+  // Signing in to either window signs in both, and clears the message of the sign-in form.
   for (const page of [other, joe.page]) await page.getByRole("heading", { name: "Usage" }).waitFor();
   await joe.page.getByRole("button", { name: /account and help$/ }).click();
   await joe.page.getByRole("button", { name: "Sign out" }).click();
@@ -173,7 +173,7 @@ it("a token that expires while its page is open leads to the sign-in form, which
   expect(await alert.count()).toBe(0);
 });
 
-it("a draft belongs to its user: it is there when an expired sign-in is renewed, and not for another user", async () => {
+it("a draft belongs to its user: it returns after an expired sign-in is renewed, but not for another user", async () => {
   const window = await desk.open({ token: users.tokens.ann, hash: `#/sessions/${OF_ANN}` });
   const { context, page } = window;
   const signInAs = async (token: string) => {

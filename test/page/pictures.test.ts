@@ -10,7 +10,7 @@ import { addSession, id, NOW, said } from "../kit/clients/sessions-command.ts";
 import { entry } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
-/** Pictures that tools have given: shown as pixels, of raster files alone, and nothing else of them. */
+/** Pictures from tools are drawn as pixels, for raster formats alone. */
 
 let desk: Desk;
 beforeAll(async () => {
@@ -21,7 +21,7 @@ afterAll(async () => desk.close());
 
 const GREEN = [0, 128, 0] as const;
 
-/** Returns the size of each picture as it is drawn, and its first pixel. */
+/** Returns the size of each picture as drawn, and its first pixel. */
 const drawn = async (page: Page) =>
   page.evaluate<number[][]>(`[...document.querySelectorAll("canvas")].map((canvas) => {
     const copy = new OffscreenCanvas(1, 1).getContext("2d");
@@ -30,7 +30,7 @@ const drawn = async (page: Page) =>
   })`);
 const pictures = (page: Page) => page.getByRole("img", { name: /^Image, \d/ });
 
-it("an image that Claude Code has read is shown in its call, and is no text that is left out", async () => {
+it("an image that Claude Code has read is shown in its call, without a note about omitted text", async () => {
   const cwd = desk.world.folder();
   writeFileSync(join(cwd, "shot.png"), Buffer.from(png(300, 200, GREEN), "base64"));
   const read = { name: "Read", input: { file_path: join(cwd, "shot.png") } };
@@ -49,7 +49,7 @@ it("an image that Claude Code has read is shown in its call, and is no text that
   await window.picture("picture", false);
 });
 
-/** An image in each format that Chromium writes. */
+/** Encodes an image in a format that Chromium can write. */
 const made = async (page: Page, type: string) =>
   page.evaluate<string>(`{
     const canvas = Object.assign(document.createElement("canvas"), { width: 40, height: 30 });
@@ -65,7 +65,7 @@ const result = (toolUseId: string, data: string, mediaType: string): SessionEven
   return { type: "message", data: { message: { type: "user", message: { content }, parent_tool_use_id: null } } };
 };
 
-/** Notes how many pictures are decoded at once from now on. */
+/** Records how many pictures are decoded at once from now on. */
 const watched = `{
   const make = createImageBitmap;
   let open = 0;
@@ -76,7 +76,7 @@ const watched = `{
   };
 }`;
 
-it("of any raster format the pixels are shown, bounded and one after the other, and of nothing else anything", async () => {
+it("only raster formats are shown, as pixels, bounded in size and decoded one at a time", async () => {
   const window = await desk.open();
   const { page } = window;
   const [jpeg, webp] = [await made(page, "image/jpeg"), await made(page, "image/webp")];
@@ -120,7 +120,7 @@ it("of any raster format the pixels are shown, bounded and one after the other, 
     none,
   ]);
   expect(await page.evaluate("mostAtOnce")).toBe(1);
-  // Nothing but pixels has come into the page.
+  // Only pixels have reached the page.
   expect(await page.locator("main :is(img, svg image, object, embed, iframe, picture, video)").count()).toBe(0);
   expect(await window.overhang()).toBeLessThanOrEqual(0);
 });

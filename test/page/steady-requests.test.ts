@@ -7,7 +7,7 @@ import { addSession, id, NOW, prompt, said } from "../kit/clients/sessions-comma
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 import { PHONE, type OpenWindow } from "../kit/browser/window.ts";
 
-/** Shows where a reader is put, and what does not move: sessions that wait for an answer, and the ends of long ones. */
+/** Scroll positions: sessions that wait for an answer, and the ends of long sessions. */
 
 const LONG = id(1);
 const EVENTS = 2_000;
@@ -28,7 +28,7 @@ afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
 
 const boxOf = async (of: Locator) => (await of.boundingBox()) ?? { x: -1, y: -1, width: 0, height: 0 };
-/** Distance of the card's top from what stays in view above it, px. */
+/** Distance of the card's top from the sticky head above it, px. */
 const belowHead = async (page: Page, card: Locator) => {
   const head = await boxOf(page.locator(".session-head"));
   return (await boxOf(card)).y - (head.y + head.height);
@@ -53,7 +53,7 @@ const ASKING: readonly (readonly [string, { name: string; input: Record<string, 
   ["a long file", { name: "Write", input: { file_path: "long.txt", content: "A line.\n".repeat(120) } }],
 ];
 
-it("a session that waits opens at the top of its card, and a request that comes to a reader at the end is read from its top", async () => {
+it("a waiting session opens at the top of its card, and a new request scrolls a reader at the end to its top", async () => {
   const words = Array.from({ length: 30 }, (_, at) => `Paragraph ${String(at)}.`).join("\n\n");
   for (const [name, tool] of ASKING) {
     const gate = `ask ${name}`;
@@ -74,7 +74,7 @@ it("a session that waits opens at the top of its card, and a request that comes 
       await card.waitFor();
       await expect.poll(async () => isAtTop(page, card)).toBe(true);
       await window.picture(`asking-top-${name.replaceAll(" ", "-")}-${String(at)}`, false);
-      // A reader who goes on to its end is left there.
+      // A reader who scrolls to the end stays there.
       await page.keyboard.press("End");
       await expect.poll(async () => belowHead(page, card)).toBeLessThan(0);
     }
@@ -86,7 +86,7 @@ it("a session that waits opens at the top of its card, and a request that comes 
   }
 });
 
-it("End and Home go to the ends of the session, not of what is loaded of it, unless a text is written", async () => {
+it("End and Home go to the ends of the whole session, except while the user types", async () => {
   const { page } = await desk.open({ hash: `#/sessions/${LONG}` });
   await entry(page, `Step ${String(EVENTS)}.`).waitFor();
   await page.keyboard.press("Home");

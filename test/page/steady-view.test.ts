@@ -8,10 +8,7 @@ import { entry } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 import { PHONE } from "../kit/browser/window.ts";
 
-/**
- * The page keeps its place: when its window changes, when the user comes back, and when the server does. And it shows no
- * wait that is too short to notice.
- */
+/** The page keeps its place when its window changes, and when the user or the server returns. Short waits are not shown. */
 
 const READ = id(1);
 const SESSIONS = 70;
@@ -36,7 +33,7 @@ afterAll(async () => desk.close());
 /** Distance of the end below the view, px. */
 const below = async (page: Page) =>
   page.evaluate<number>("document.documentElement.scrollHeight - innerHeight - scrollY");
-/** The word at the top of the view, and its distance from the top. */
+/** Returns the word at the top of the view. */
 const wordRead = async (page: Page) =>
   page.evaluate<string>(`{
     const head = document.querySelector(".session-head").getBoundingClientRect().bottom;
@@ -58,7 +55,7 @@ const topOfWord = async (page: Page, word: string) =>
     top;
   }`);
 
-/** Adds a session, which is above all others in the list. */
+/** Adds a session at the top of the list. */
 const addNewest = async (number: number) =>
   desk.change(async (node) =>
     addSession(node, id(number), { at: Date.now(), events: [prompt(`Job number ${String(number)}.`)] }),
@@ -68,7 +65,7 @@ const isBetween = (value: number, least: number, most: number) => value > least 
 
 const TURNED = { width: PHONE.height, height: PHONE.width };
 
-it("a reader at the end of a session stays there in a window of any size, and a reader of a line keeps that line", async () => {
+it("a reader at the end stays there at any window size, and a reader of a line keeps that line", async () => {
   const window = await desk.open({ viewport: PHONE, hash: `#/sessions/${READ}` });
   const { page } = window;
   await entry(page, "Step 59:").waitFor();
@@ -85,7 +82,7 @@ it("a reader at the end of a session stays there in a window of any size, and a 
     await expect.poll(async () => below(page)).toBeLessThan(3);
   }
   await page.setViewportSize(PHONE);
-  // A scroll before the page has settled is taken back to the end.
+  // A scroll before the page has settled would be reset to the end.
   await expect.poll(async () => below(page)).toBeLessThan(3);
   const scrolled = async () => {
     await page.evaluate("scrollTo(0, document.documentElement.scrollHeight / 2)");
@@ -109,12 +106,12 @@ it("a reader at the end of a session stays there in a window of any size, and a 
   await expect.poll(shown).toBe(true);
 });
 
-it("the list is fetched once when the page loads, and a search that is typed and left at once still runs", async () => {
+it("the list is fetched once when the page loads, and a search that the user leaves at once still runs", async () => {
   const { page } = await desk.open();
   const address = page.url();
-  // No request of this load is counted.
+  // Leaves the page, so that requests of its load are not counted.
   await page.goto("about:blank");
-  // The page fetches a list again that is older than 3 s when the stream begins: with this clock its age is 0.
+  // When the stream begins, the page fetches a list older than 3 s again: a constant `performance.now` keeps its age at 0.
   await page.addInitScript("performance.now = () => 0");
   const fetched: string[] = [];
   page.on("request", (request) => {
@@ -123,7 +120,7 @@ it("the list is fetched once when the page loads, and a search that is typed and
   });
   await page.goto(address);
   await page.getByRole("link", { name: "Job number 2." }).waitFor();
-  // Only a new session in the list shows that the stream has begun.
+  // A new session in the list is the only sign that the stream has begun.
   await addNewest(80);
   await page.getByRole("link", { name: "Job number 80." }).waitFor();
   await page.getByLabel("Search sessions").fill("number 33");
@@ -136,7 +133,7 @@ it("the list is fetched once when the page loads, and a search that is typed and
   await expect.poll(async () => page.getByRole("listitem").filter({ hasText: "Job number" }).count()).toBe(1);
 });
 
-it("going back from a session focuses its row, wherever that stands by now", async () => {
+it("going back from a session focuses its row at its present position", async () => {
   const { page } = await desk.open();
   const row = page.getByRole("link", { name: "Job number 40." });
   await row.scrollIntoViewIfNeeded();
@@ -151,7 +148,7 @@ it("going back from a session focuses its row, wherever that stands by now", asy
   await expect.poll(async () => Math.abs(((await row.boundingBox())?.y ?? 0) - before)).toBeLessThan(3);
 });
 
-it("a server that comes back after a long time is noticed within two seconds", async () => {
+it("a server that returns after a long time is noticed within two seconds", async () => {
   const window = await desk.open({ hash: "#/approvals" });
   const { page } = window;
   await page.getByText("No open requests.").waitFor();
@@ -162,13 +159,13 @@ it("a server that comes back after a long time is noticed within two seconds", a
     attempts++;
     await route.abort();
   });
-  // The stream that is open ends, as when its server does.
+  // Ends the open stream, as the end of the server does.
   await page.evaluate("dispatchEvent(new Event('online'))");
   await window.go(`#/sessions/${READ}`);
   await expect.poll(() => attempts).toBeGreaterThan(0);
   for (let each = 1; each < 7; each++) {
     await page.clock.runFor(2_000);
-    // Pauses that doubled without end would be 4 and 8 s by then.
+    // With unlimited doubling, pauses would be 4 and 8 s by now.
     await expect.poll(() => attempts, { timeout: 4_000 }).toBeGreaterThan(each);
   }
   await page.getByText("The server does not answer.").waitFor();
@@ -177,7 +174,7 @@ it("a server that comes back after a long time is noticed within two seconds", a
   await page.getByText("The server is back.").waitFor();
 });
 
-it("a long wait for a free process is shown in the list and in the session, and a short one is not", async () => {
+it("a long wait for a free process is shown in the list and in the session, and a short wait is not", async () => {
   const { api, world } = desk;
   const cwd = world.folder();
   const script = [{ text: "First.", gateBefore: "place" }];
@@ -193,7 +190,7 @@ it("a long wait for a free process is shown in the list and in the session, and 
   expect(Date.now() - began).toBeGreaterThan(2_000);
   world.model.release("place");
   for (const each of [first, second]) await api.end(each);
-  // The second one makes room for it at once.
+  // The second session makes room for the first at once.
   await api.post(`sessions/${first}/reply`, { prompt: scriptTag([{ text: "Again." }]) });
   await window.go(`#/sessions/${first}`);
   await entry(page, "Again.").waitFor();
@@ -207,7 +204,7 @@ it("a long wait for a free process is shown in the list and in the session, and 
   await toldOf.waitFor();
 });
 
-it("250 sessions that change while the server is suspended all appear in a list that was open before", async () => {
+it("250 sessions changed while the server is suspended all appear in a list opened before", async () => {
   const { page } = await desk.open();
   await page.getByRole("link", { name: "Job number 2." }).waitFor();
   desk.http.signal("SIGSTOP");

@@ -6,7 +6,7 @@ import { calling, writing } from "../kit/people/fake-user.ts";
 import { entry } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
-/** Ends of turns: what is said of them, and what they count. */
+/** Ends of turns: their text, and the work counted in usage. */
 
 let desk: Desk;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
 
-it("a turn that fails is one line that begins with the cause", async () => {
+it("a failed turn is a single entry that begins with the cause", async () => {
   const script: Script = [{ error: { status: 400, message: "The prompt is too strange." }, times: 20, text: "no" }];
   const id = await desk.api.start(`Break the model. ${scriptTag(script)}`, desk.world.folder());
   await desk.api.end(id);
@@ -26,7 +26,7 @@ it("a turn that fails is one line that begins with the cause", async () => {
   expect(await entry(page, /too strange|error|failed/i).count()).toBe(1);
   expect(await page.getByText(/unknown/).count()).toBe(0);
   await window.picture("api-error", false);
-  // A text that only the result tells is no other one, either.
+  // A text that only the result reports appears once, too.
   const limited = await desk.api.start(calling([{ name: "Glob", input: { pattern: "*" } }]), desk.world.folder(), {
     maxTurns: 1,
   });
@@ -35,7 +35,7 @@ it("a turn that fails is one line that begins with the cause", async () => {
   await entry(page, /^Reached maximum number of turns \(1\) Turn failed ·/).waitFor();
 });
 
-it("usage counts what a turn has worked, however long requests of other turns have been open", async () => {
+it("usage counts the work of turns, not the time that requests of other turns were open", async () => {
   const ended = await desk.api.start(scriptTag([{ text: "Done." }]), desk.world.folder());
   await desk.api.end(ended);
   const asking = await desk.api.start(calling([writing("a.txt")]), desk.world.folder());

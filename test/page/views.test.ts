@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
 
-/** Opens every `details`, nested ones included. */
+/** Opens every `details`, including nested ones. */
 async function unfold(page: Page): Promise<void> {
   const closed = page.locator("main details:not([open]) > summary");
   await expect
@@ -37,7 +37,7 @@ interface View {
 const heading = (name: string | RegExp) => async (page: Page) =>
   page.getByRole("heading", { level: 1, name }).waitFor();
 
-/** A view of the table that is missing here does not compile. */
+/** Fails to compile if a `ViewName` is missing. */
 const VIEWS: Readonly<Record<ViewName | "missing" | "session" | "session-unfolded" | "session-asking", View>> = {
   sessions: {
     hash: () => "#/sessions",
@@ -77,7 +77,7 @@ const VIEWS: Readonly<Record<ViewName | "missing" | "session" | "session-unfolde
   },
 };
 
-/** Faults of the view as it is now. */
+/** Returns the faults of the present view. */
 async function faults(window: OpenWindow): Promise<unknown> {
   const overhang = Math.max(0, await window.overhang());
   return { violations: await window.violations(), overhang };
@@ -91,7 +91,7 @@ describe.each([
   ["desktop", DESKTOP],
   ["phone", PHONE],
 ] as const)("on a %s", (device, viewport) => {
-  /** Faults in each colour scheme; `view` names the pictures. */
+  /** Returns faults in each color scheme; `view` names the pictures. */
   const faultsOf = async (window: OpenWindow, view: string, isWhole = true) => {
     const found: Record<string, unknown> = {};
     for (const colorScheme of SCHEMES) {
@@ -136,7 +136,7 @@ it("the time of a text stands beside its first line on a phone", async () => {
   expect(Math.abs(below)).toBeLessThan(10);
 });
 
-it("everything that opens on top of a view is accessible and fits the window", async () => {
+it("dialogs, menus and forms on top of a view are accessible and fit the window", async () => {
   const window = await desk.open({ hash: "#/approvals" });
   const { page } = window;
   const found: Record<string, unknown> = {};
@@ -177,7 +177,7 @@ it("signing out signs out every window of the user", async () => {
   expect(await context.cookies()).toEqual([]);
 });
 
-it("an address with a token signs in, and keeps the token neither in the address nor in the history", async () => {
+it("an address with a token signs in, and the token stays neither in the address nor in the history", async () => {
   const window = await desk.open({ token: "" });
   const { page } = window;
   await page.goto(`${desk.http.origin}/console/#token=${desk.http.token}`);
@@ -189,7 +189,7 @@ it("an address with a token signs in, and keeps the token neither in the address
   expect(kept).not.toContain(desk.http.token);
 });
 
-it("an address with a token also signs in while the page still asks for its user", async () => {
+it("an address with a token signs in even while the page still asks for its user", async () => {
   const { page } = await desk.open({ token: "" });
   const held: Route[] = [];
   await page.route("**/console/api/me", async (route) => {

@@ -3,19 +3,19 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 import { openWindow, type OpenWindow } from "../kit/browser/window.ts";
 
-/** Tests of the test support: every fault in a window is noticed. */
+/** Tests of the test kit: every fault in a window is noticed. */
 
 let desk: Desk;
 let window: OpenWindow;
 beforeAll(async () => {
   desk = await openDesk();
-  // Not opened by the desk, which would throw for the faults in it.
+  // Opened without `desk`, which would throw for the faults in this window.
   window = await openWindow(desk.browser, desk.http, {});
 });
 beforeEach(async () => {
   await window.page.reload();
   await window.page.getByRole("heading", { level: 1 }).waitFor();
-  // Remove those of the test before it.
+  // Removes the faults of the previous test from `troubles`.
   window.troubles.length = 0;
 });
 afterAll(async () => desk.close());
