@@ -8,13 +8,13 @@ export default defineConfig({
     reporters: ["default", "./test/kit/runner/closing-line.ts"],
     pool: "forks",
     globalSetup: ["./test/kit/runner/no-daemon-left.ts"],
-    // For two cores: some tests wait for real time, and others work meanwhile.
+    // Three workers for two cores, because some tests only wait.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
-    // Far above every expected wait, so that a slow machine is no failure.
+    // Far above every expected wait, so that a slow machine causes no failure.
     expect: { poll: { timeout: 15_000 } },
     hookTimeout: 60_000,
-    // Modules serve all files of a worker: no test changes a module, and each file has a world of its own.
+    // Shares modules among all files of a worker: no test changes a module, and each file has a `World` of its own.
     isolate: false,
     projects: [
       {
@@ -40,7 +40,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        // Full tables and long waits, which `npm test` leaves to `npm run test:all`; acceptance without a daemon, with Claude Code.
+        // Full tables and long waits, run by `npm run test:all` only. Acceptance runs with Claude Code, without a daemon.
         test: {
           name: "slow",
           include: ["test/{acceptance,attacks,claude,conformance,faults,load,matrices}/**/*.test.ts"],

@@ -9,7 +9,7 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { acceptance, listed, REAL } from "./stage.ts";
 
-/** Makes a blocking call that reports every message as a notification and in the answer. */
+/** Makes a blocking call of `claude_code_query`, which reports every message as a notification and in the answer. */
 
 const QUERY = "claude_code_query";
 const TOOLSETS = ["--toolsets", "query"];

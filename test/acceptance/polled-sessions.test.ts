@@ -50,7 +50,7 @@ const ADVANCED = {
 acceptance("a background session", ({ server: serve, world }) => {
   let server: Server;
   beforeAll(async () => {
-    // Project settings apply only in a trusted folder.
+    // Project settings apply only in a folder of `--trust-dir`.
     server = await serve({ args: ["--trust-dir", dirname(world.folder())] });
   });
 
@@ -93,7 +93,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     expect([typeof sessionId, typeof pollInterval]).toEqual(["string", "number"]);
     const ended = await polled(sessionId, nextCursor);
     expect(ended).toMatchObject({ status: "idle", actions: [], result: { result: "Hello", isError: false } });
-    // The same `cursor` returns no event twice.
+    // A repeated poll at the same `cursor` returns no event twice.
     expect(await check(sessionId, { action: "poll", cursor: ended.nextCursor, waitMs: 0 })).toMatchObject({
       events: [],
     });

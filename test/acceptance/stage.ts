@@ -7,7 +7,7 @@ import { useWorld, type World } from "../kit/world.ts";
 /** True in the project `slow`, which plays these scripts with the real Claude Code. */
 export const REAL = process.env["ACCEPTANCE"] === "real";
 
-/** Arguments and variables of a server, as its operator sets them. */
+/** `args` and `env` of a server, as its operator sets them. */
 interface Operated {
   readonly args?: string[];
   readonly env?: Record<string, string>;
@@ -20,7 +20,7 @@ export interface Stage {
   readonly server: (operated?: Operated) => Promise<Server>;
 }
 
-/** Ways to run the server, each with a client of another SDK. */
+/** Ways to run the server, each with a `client` of another SDK. */
 const WAYS = [
   { way: "through a daemon", daemon: "auto", client: "modern" },
   { way: "with a server of its own", daemon: "never", client: "v1" },

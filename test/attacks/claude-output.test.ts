@@ -11,7 +11,7 @@ import { HOSTILE_CLAUDE, type Misbehaviour } from "../kit/attacks/hostile-claude
 
 const world = useWorld();
 let server: Server;
-/** Session of the real Claude Code that asks while another session misbehaves; it has a turn for each row. */
+/** Session of the real Claude Code that asks during the misbehavior of `hostile`; it has a turn for each row. */
 let neighbour: { sessionId: string; cwd: string };
 beforeAll(async () => {
   server = await world.server();
@@ -101,7 +101,7 @@ it.each(ROWS)("a Claude Code that writes %s loses its own turn, and no other", a
   // `start_failed` if the misbehavior comes before Claude Code has reported its start.
   expect(["lost", "start_failed"]).toContain(lost.result?.errorSubtype);
   expect(lost.result?.result).toMatch(told);
-  // The log does not hold the refused message.
+  // The log does not hold the refused message: `nextCursor` stays small.
   expect(lost.nextCursor).toBeLessThan(1_000);
 
   const [action] = asked.actions;

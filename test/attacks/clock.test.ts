@@ -11,7 +11,7 @@ import { writing } from "../kit/faults/driving.ts";
 
 /**
  * Sets the system clock (suspend, NTP, a person) during two turns: the first runs, the second has a request open. The monotonic
- * clock stays real: libfaketime fakes it by default, and the test would show nothing.
+ * clock stays real (`FAKETIME_DONT_FAKE_MONOTONIC`): otherwise the test would show nothing.
  */
 
 const LIBRARY = ["x86_64", "aarch64"]
@@ -26,7 +26,7 @@ const LOOK_ON_MS = 17_000;
 
 const world = useWorld({ agent: "stand-in" });
 
-/** Keeps Claude Code and the stand-in off the fake clock: Claude Code does not even start under libfaketime. */
+/** Keeps Claude Code off the fake clock by an empty `LD_PRELOAD`: Claude Code does not even start under libfaketime. */
 const REAL = { advanced: { env: { LD_PRELOAD: "" }, sessionInitTimeoutMs: 60_000 } };
 
 /** System clock of some servers, faked by libfaketime. */
@@ -89,7 +89,7 @@ describe.concurrent("changes of the system clock", { timeout: 300_000 }, () => {
       ),
     );
     for (const server of [owner, other, late]) expect(await statuses(server)).toEqual(both);
-    // The remaining time is correct again.
+    // `remainingMs` is correct again.
     const shown = (await poll(late, asking.sessionId)).actions[0]!;
     expect(Math.abs(shown.remainingMs - remainingMs)).toBeLessThan(60_000);
 
@@ -107,7 +107,7 @@ describe.concurrent("changes of the system clock", { timeout: 300_000 }, () => {
     for (const sessionId of ids) {
       const { lastActiveAt, processStarts } = await rowOf(other, sessionId);
       expect(processStarts).toBe(1);
-      // Proves that the servers used the fake clock.
+      // `lastActiveAt` proves that the servers used the fake clock.
       expect(Math.abs(Date.parse(String(lastActiveAt)) - Date.now() - jump * 1000)).toBeLessThan(30_000);
     }
   });

@@ -13,7 +13,7 @@ const world = useWorld();
 let operator: Server;
 let callers: Server;
 beforeAll(async () => {
-  // No approver can answer: commands that need approval are denied, all others run.
+  // Only `caller` could approve, and never does: commands that need approval are denied, all others run.
   const args = ["--allow-bypass", "--approvals", "caller", "--caller-approves", "all"];
   operator = await world.server({ args: [...args, "--deny-rules", "Bash(touch:*)"], env: { IS_SANDBOX: "1" } });
   callers = await world.server({ args, env: { IS_SANDBOX: "1" } });
@@ -30,7 +30,7 @@ const scriptOf = (spellings: typeof SPELLINGS) => {
   return [...batches, bash("echo ran > ran"), { text: "end" }];
 };
 
-/** At least one spelling of each kind, because all rules and modes read commands alike. */
+/** At least one spelling for each of `means`, because all rules and modes read commands alike. */
 const OF_EACH_KIND = SPELLINGS.filter(({ means }, at) => means !== SPELLINGS[at - 1]?.means || at % amount(8, 1) === 0);
 
 /** Returns results of the model's calls, except those refused by a rule or by Claude Code itself. */
@@ -47,7 +47,7 @@ function made(cwd: string): string[] {
   return ["M", "g/M", "../M", "ran"].filter((name) => existsSync(join(cwd, name)));
 }
 
-// All spellings for the first row, some of each kind for the others; with AMOUNTS=full all for each row.
+// `SPELLINGS` for the first row, `OF_EACH_KIND` for the others; with AMOUNTS=full all for each row.
 describe("spellings of `touch` under a rule that denies it", () => {
   it.each([
     ["of the operator, in bypassPermissions", () => operator, SPELLINGS, { permissionMode: "bypassPermissions" }],

@@ -9,7 +9,7 @@ import { useWorld, type World } from "../kit/world.ts";
 
 /** Processes left behind by Bash end with the session: each kind, at each end of session or server, by each means. */
 
-/** Cases that depend on Claude Code use the real one: the default means, and a pid namespace. */
+/** `real` for cases that depend on Claude Code itself: the default means, and a pid namespace. */
 const real = useWorld();
 const standIn = useWorld({ agent: "stand-in" });
 
@@ -41,11 +41,11 @@ function pathWithout(program: string): string {
 }
 
 interface Means {
-  /** Default: world of the stand-in. */
+  /** Default: `standIn`. */
   world?: World;
   args?: string[];
   env?: Record<string, string>;
-  /** Default: all ends. */
+  /** Default: all of `ENDS`. */
   ends?: string[];
   without?: string;
   says: string;

@@ -8,7 +8,7 @@ import { childrenRunning } from "../kit/process-tree.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Processes that a killed server could not end, and the server that ends them later. */
+/** Processes left behind by a killed server, and the server that ends them later. */
 
 const world = useWorld();
 afterEach(async () => world.closeServers());
@@ -32,7 +32,7 @@ function agentsOf(server: Server): number[] {
 
 async function withSpare(server: Server): Promise<void> {
   await server.call("claude_code", { prompt: scriptTag([{ text: "done" }]), cwd: world.folder(), waitMs: 40_000 });
-  // A spare starts only when the server is idle, which is late beside other attacks.
+  // A spare starts only at an idle server, which is late beside other attacks.
   await expect.poll(() => server.stderr(), { timeout: 60_000 }).toContain("a spare is ready");
 }
 
@@ -87,7 +87,7 @@ it("a server ends the processes that a dead server of its store has left behind,
   await killWithReaper(dead);
   await killWithReaper(foreign);
   await expect.poll(() => world.processes().length).toBeGreaterThan(0);
-  // Compares kinds, not pids: between fork and exec, a child of a daemon looks like the daemon.
+  // Compares `kinds()`, not pids: between fork and exec, a child of a daemon looks like the daemon.
   const living = () => Object.entries(theirs).map(([whose, daemons]) => [whose, daemons.kinds()]);
   const before = living();
   const agents = agentsOf(neighbour);

@@ -13,7 +13,9 @@ const world = useWorld({ agent: "stand-in", daemon: "never" });
 const bash = (command: string) => ({ name: "Bash", input: { command } });
 const running = (command: string) => scriptTag([{ tools: [bash(command)] }, { text: "Over." }]);
 
-/** Runs a turn of the looser client, queues a prompt of the stricter client behind it, and holds the prompt by an interrupt. */
+/**
+ * Runs a turn of the looser client, queues a prompt of the stricter client behind it, and holds the prompt with `interrupt`.
+ */
 async function heldPrompt(looser: string[], stricter: string[]) {
   const daemon = await world.daemon();
   const [loose, strict] = [await daemon.client({ args: looser }), await daemon.client({ args: stricter })];

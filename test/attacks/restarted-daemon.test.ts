@@ -28,7 +28,7 @@ async function prompt({ server, sessionId }: Attack, text: string): Promise<void
   await server.call("claude_code_reply", { sessionId, prompt: text });
 }
 
-/** Waits until the session asks, or its second turn has ended. */
+/** Waits for `permission.asked`, or the end of the second turn. */
 async function settled(sessionId: string): Promise<void> {
   const types = async () => (await storedEvents(join(world.configFolder, ".."), sessionId)).map(({ type }) => type);
   const isSettled = async () => {

@@ -96,7 +96,7 @@ describe("a sandboxed session", () => {
 
   it("processes left behind by a command end with its sandbox", async () => {
     const cwd = world.folder();
-    // Duration that no other process sleeps for.
+    // Duration unique to this process, so that `sleep` is found.
     const sleep = `sleep 86${String(process.pid)}`;
     const kinds = [
       `${sleep} &`,

@@ -9,7 +9,7 @@ import { daemonStatus, homeOf, killDaemons, persistently, wholeLog } from "../ki
 import { useWorld } from "../kit/world.ts";
 
 /**
- * A process that connects to a shim or a daemon controls its sessions. A sandboxed session's shell and other users cannot
+ * A process connected to a shim or a daemon controls its sessions. A sandboxed session's shell and other users must not
  * connect.
  */
 
@@ -22,7 +22,7 @@ const NOBODY = 65_534;
 const program = (path: string) =>
   `require("net").connect(${JSON.stringify(path)}).on("connect", () => { console.log("reached"); process.exit(); }).on("error", (e) => console.log("no", e.code))`;
 
-/** Returns the sockets of the daemon and its shim, and their folder. */
+/** Returns the sockets of daemon and shim, and their folder. */
 function socketsOf(home: string): { folder: string; sockets: string[] } {
   const folder = dirname(daemonStatus(home)[0]?.socket ?? "");
   const sockets = readdirSync(folder).filter((name) => /\.(sock|shim)$/.test(name));
@@ -106,7 +106,7 @@ it.runIf(isRoot)(
   "a folder made by another user (needs root) is used for no socket, even if the client names it",
   async () => {
     const runtime = world.folder();
-    // Creates the product's own folder first, so that only the folders above it can be rejected.
+    // Creates the product's own folder first: only the folders above can then be rejected.
     mkdirSync(join(runtime, "claude-agents-mcp"), { mode: 0o700 });
     chownSync(runtime, NOBODY, NOBODY);
     chmodSync(runtime, 0o777);

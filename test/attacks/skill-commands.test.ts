@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 let skills = 0;
 
-/** Adds a user's skill that runs `command` and allows Bash itself. */
+/** Adds a user's skill that runs `command` and allows Bash. */
 function skillWith(command: string): string {
   const name = `make-${String((skills += 1))}`;
   const folder = join(world.configFolder, "skills", name);
@@ -27,7 +27,7 @@ function skillWith(command: string): string {
   return name;
 }
 
-/** Starts a session in which the caller names the skill, or the model uses it. */
+/** Starts a session with skill `name`, used by the caller or the model. */
 async function use(name: string, how: "caller" | "model", options: object = {}) {
   const cwd = world.folder();
   const steps = [{ tools: [{ name: "Skill", input: { skill: name } }] }, { text: "Used." }];

@@ -10,10 +10,10 @@ import { TAMPERINGS } from "../kit/store/tampering.ts";
 
 const world = useWorld({ agent: "stand-in" });
 
-/** Long, because several Claude Codes start at once. */
+/** Long `sessionInitTimeoutMs`, because several Claude Codes start at once. */
 const PATIENT = { advanced: { sessionInitTimeoutMs: 60_000 } };
 const look = { action: "poll", until: "end", waitMs: 40_000 };
-/** All other changes are detected alike; test/unit/store-changed.test.ts has the full list. */
+/** All other `TAMPERINGS` are detected alike; test/unit/store-changed.test.ts has the full list. */
 const ROWS = TAMPERINGS.filter(([what]) => !/index|another log/.test(what));
 
 describe.concurrent("changes of store files in use", { timeout: 300_000 }, () => {

@@ -21,7 +21,7 @@ afterEach(async (test) => {
 });
 afterAll(async () => Promise.all([real, desk].map(async (each) => each.close())));
 
-/** Waits until the turn is done and no open card is left. */
+/** Waits for "Turn done" and until `allGone`. */
 const allDone = async (page: Page) => {
   await entry(page, "Turn done").last().waitFor();
   await allGone(page);
@@ -76,7 +76,7 @@ it("an input can be edited before it is allowed, and invalid JSON is not sent", 
   await press(card, "Edit input…");
   const input = card.getByLabel("Input, as JSON");
   await input.fill("x");
-  // Reads the selection when the field is first marked invalid, because a user who sees the mark may type at once.
+  // Reads the selection at the first `aria-invalid`, because a user who sees the mark may type at once.
   const selected = page.evaluate(`new Promise((resolve) => {
     const field = document.querySelector(".requests-card textarea");
     const read = () => resolve([field.ariaInvalid, field.selectionStart, field.selectionEnd]);

@@ -101,7 +101,7 @@ describe("while a turn runs", () => {
     expect(await page.getByText("Request interrupted by user").count()).toBe(0);
     expect(await page.getByRole("region", { name: "Timeline" }).locator(".problem, .timeline-bad").count()).toBe(0);
     await page.getByText("1 prompt is held since the turn was interrupted.").waitFor();
-    // A second press is a no-op, and no other button has taken its place.
+    // A second press is a no-op: no other button has taken the place.
     expect(await actionsOf(page)).toEqual(before);
     await page.mouse.click(...before[0]!.middle);
     expect(await page.getByRole("dialog").count()).toBe(0);
@@ -140,7 +140,7 @@ it("a draft stays while the user looks elsewhere, and the focus is never lost", 
   await page.keyboard.press("s");
   await page.getByRole("link", { name: /^Half\./ }).click();
   await expect.poll(async () => page.getByLabel("Prompt").inputValue()).toBe("And then");
-  // The heading changes when the session is loaded: wait for its name.
+  // The heading changes when the session is loaded: wait for the name.
   await page.getByRole("heading", { level: 1, name: /^Half/ }).waitFor();
   await expect.poll(focused).toBe("h1");
   // Text typed during sending belongs to the next prompt.
