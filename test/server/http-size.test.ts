@@ -56,7 +56,7 @@ describe("requests of many parts", () => {
     expect(peakMemory()).toBeLessThan(600_000_000);
   });
 
-  it("an error about 9,000 wrong arguments examines only some, and says that there are more problems", async () => {
+  it("an error about 9,000 wrong arguments names some of them, and says that there are more problems", async () => {
     const { text } = await send(call("claude_code_session", keys(9_000)));
     expect(text).toContain("There are more problems.");
   });

@@ -180,7 +180,7 @@ describe("questions to the user", () => {
     return server.news(started.sessionId, started.nextCursor);
   };
 
-  it("arrives with its options and is answered by label, labels or a text: `answers` of `claude_code_check`", async () => {
+  it("a question arrives with its options and is answered by label, labels or a text: `answers` of `claude_code_check`", async () => {
     const open = await ask();
     const { sessionId } = open;
     const [action] = open.actions;

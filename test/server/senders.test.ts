@@ -33,7 +33,7 @@ it.each([
   ["of two servers", ofTwoServers],
   ["of one daemon", ofOneDaemon],
 ] as const)(
-  "a stricter prompt restarts the process once; two clients %s that take turns restart it no more",
+  "a stricter prompt restarts the process once; two clients %s that take turns cause no further restart",
   async (_, of) => {
     const cwd = world.folder();
     const { made, processes } = at(cwd);

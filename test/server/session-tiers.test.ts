@@ -119,7 +119,7 @@ describe("the plain and the sensitive tier", () => {
     expect(refused.text).toContain(`${VARIABLE}=1`);
   });
 
-  it("a session says that something still runs in the background", async () => {
+  it("a session shows its background task while idle", async () => {
     const input = { command: "sleep 300", run_in_background: true, description: "long shell" };
     const { sessionId } = await closed.call("claude_code", {
       prompt: scriptTag([{ tools: [{ name: "Bash", input }] }, { text: "It runs." }]),

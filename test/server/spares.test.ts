@@ -67,7 +67,7 @@ async function startWarm(args: object = {}, flags: string[] = []) {
   return server;
 }
 
-/** Links to the built program, so that the command line is another. */
+/** Links to the built program, which gives another command line. */
 function linkToServer(): string {
   const path = join(world.folder(), "main.js");
   symlinkSync(join(import.meta.dirname, "../../dist/cli/main.js"), path);

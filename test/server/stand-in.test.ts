@@ -32,7 +32,7 @@ async function logOf(agent: "real" | "stand-in", { options = {}, scenarios }: (t
   return comparable(all, { cwd: stage.cwd, elsewhere: stage.elsewhere, config: world.configFolder });
 }
 
-describe("Claude Code and its stand-in leave the same log of a session", () => {
+describe("the stand-in for Claude Code", () => {
   it.concurrent.for(Object.entries(SESSIONS))(
     "a session %s leaves the same log with Claude Code and with its stand-in",
     async ([, session], { expect }) => {

@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { signIn } from "../kit/clients/console-client.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Folders and settings at the start that deceive. */
+/** Files and settings with which a server starts, or must refuse to start. */
 
 const world = useWorld({ agent: "stand-in" });
 

@@ -178,7 +178,7 @@ const info = fc.record(
   { requiredKeys: ["version"] },
 );
 
-it("a proxy leaves a client that the server refuses to the server, whatever the client says of itself", async () => {
+it("whatever a client says of itself, a proxy answers as the server does, or leaves the answer to the server", async () => {
   const server = inProcessServer(flags());
   let answered = 0;
   const isRight = async (first: string) => {

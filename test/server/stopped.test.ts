@@ -50,7 +50,7 @@ async function expectNothingLeft(): Promise<void> {
 }
 
 it(
-  "a daemon that is stopped as soon as it has taken over a running turn interrupts the turn",
+  "a daemon that is stopped right after it has taken over a running turn interrupts the turn",
   { timeout: 90_000 },
   async () => {
     const first = await world.daemon({ args, name: "killed" });

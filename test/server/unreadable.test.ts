@@ -86,7 +86,7 @@ describe("a server whose store holds unreadable sessions", () => {
     );
   });
 
-  it("an unreadable event is reported as lost, and so is the end of a turn", async () => {
+  it("an unreadable event is reported as lost; if it ended a turn, the result says so", async () => {
     const told = await server.call("claude_code_check", { action: "poll", sessionId: LOSSY, cursor: 1, waitMs: 0 });
     const message = "Event 2 cannot be read (content: not valid JSON).";
     expect(told).toMatchObject({
