@@ -29,18 +29,18 @@ function made(folder: string): string {
 }
 
 export const ESCAPES: readonly Escape[] = [
-  { how: "a folder beside it", folder: ({ outside }) => outside },
-  { how: "the folder above it", folder: ({ allowed }) => join(allowed, "..") },
+  { how: "a folder beside the allowed folder", folder: ({ outside }) => outside },
+  { how: "the folder above the allowed folder", folder: ({ allowed }) => join(allowed, "..") },
   { how: "the root of the file system", folder: () => "/" },
   {
-    how: "dots that climb out of it",
+    how: "dots that climb out of the allowed folder",
     folder: ({ allowed, outside }) => `${allowed}/../${outside.split(/[\\/]/).at(-1)!}`,
   },
   { how: "dots behind dots", folder: ({ allowed }) => `${made(join(allowed, "a"))}/../..` },
   { how: "a name with the same beginning", folder: ({ allowed }) => made(`${allowed}-b`) },
-  { how: "a link in it that leads out", folder: ({ allowed, outside }) => link(join(allowed, "out"), outside) },
+  { how: "a link that leads out", folder: ({ allowed, outside }) => link(join(allowed, "out"), outside) },
   {
-    how: "a folder behind such a link",
+    how: "a folder behind a link that leads out",
     folder: ({ allowed, outside }) => {
       made(join(outside, "deep"));
       return join(link(join(allowed, "out-deep"), outside), "deep");

@@ -119,7 +119,7 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
     });
     beforeEach(() => void (fakeUser.seen.length = 0));
 
-    it("allows, denies and answers a question in one call, which tells everything once and answers with all of it", async () => {
+    it("a person allows, denies and answers a question in one call, which reports each message once and answers with all", async () => {
       const cwd = world.folder();
       const [allowed, refused] = ["a", "b"].map((name) => join(cwd, name)) as [string, string];
       const question = { name: "AskUserQuestion", input: { questions: [QUESTION] } };
@@ -142,7 +142,7 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
       expect(new Set(sessions.map(({ sessionId }) => sessionId))).toEqual(new Set([answer.data["sessionId"]]));
     });
 
-    it("closes the form: with no approver left the request is denied, and the call goes on to its end", async () => {
+    it("a closed form leaves no approver: the request is denied, and the call continues to its end", async () => {
       const cwd = world.folder();
       const file = join(cwd, "a");
       fakeUser.does = () => ({ action: "cancel" });
@@ -156,9 +156,9 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
     });
   });
 
-  describe("where the caller can answer too,", () => {
+  describe("calls whose caller can answer too", () => {
     it.each(rows.caller)(
-      "%s at a %s client over %s returns with what is asked once the form is closed",
+      "%s at a %s client over %s returns with the open request once the form is closed",
       async (tool, client, transport) => {
         const fakeUser = new FakeUser();
         const server = await desk.open(fakeUser, client, transport);
@@ -177,8 +177,8 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
     );
   });
 
-  describe("a form in a call that blocks", () => {
-    it.each(rows.chat)("goes on in a session that is known: claude_chat_query, %s client over %s", async (...way) => {
+  describe("forms in blocking calls", () => {
+    it.each(rows.chat)("claude_chat_query shows forms in each turn of a session: %s client over %s", async (...way) => {
       const fakeUser = new FakeUser();
       fakeUser.does = filled({ decision: "allow" });
       const server = await desk.closed(fakeUser, ...way);
@@ -196,7 +196,7 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
     });
 
     it.each(rows.cancelled)(
-      "is taken back when its call is cancelled, and the turn interrupted: %s client over %s",
+      "a cancelled call interrupts the turn, and withdraws its form if the client can: %s client over %s",
       async (kind, transport) => {
         const fakeUser = new FakeUser();
         const server = await desk.closed(fakeUser, kind, transport);

@@ -30,12 +30,12 @@ interface Case {
 type Invariant = (the: Case) => boolean;
 
 const INVARIANTS: Readonly<Record<string, Invariant>> = {
-  "the state is what its schema says, also as JSON": ({ after }) =>
+  "the state matches its schema, also as JSON": ({ after }) =>
     isDeepStrictEqual(SessionState.parse(JSON.parse(JSON.stringify(after))), after),
-  "every event is what its schema says, also as JSON": ({ events }) =>
+  "every event matches its schema, also as JSON": ({ events }) =>
     events.every((event) => isDeepStrictEqual(SessionEvent.parse(JSON.parse(JSON.stringify(event))), event)),
   "the state takes at most 16 KiB": ({ after }) => Buffer.byteLength(JSON.stringify(after)) <= STATE_BYTES,
-  "the step is the same a second time, from the state as JSON": (the) => {
+  "a repeated step from the state as JSON has an equal result": (the) => {
     const before: SessionState = JSON.parse(JSON.stringify(the.before));
     const again = step(before, the.input, the.policy);
     return isDeepStrictEqual(again, { state: the.after, events: the.events, effects: the.effects });
@@ -46,22 +46,22 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const answered = ofType(effects, "reply").map(({ commandId }) => commandId);
     return isDeepStrictEqual(answered, answeredBy(input, effects));
   },
-  "a command that was carried out points at its first event, one that did nothing at the next": (the) => {
+  "the reply to a command points at its first event, or at the next event if it did nothing": (the) => {
     const [reply] = ofType(the.effects, "reply");
     if (!reply?.reply.ok || isRepeated(the)) return true;
     return reply.reply.cursor === the.before.lastEventId + 1;
   },
-  "a refused command changes nothing but that time passes": ({ before, after, events, effects, input, policy }) => {
+  "a refused command changes nothing except elapsed time": ({ before, after, events, effects, input, policy }) => {
     const [reply] = ofType(effects, "reply");
     return (
       reply?.reply.ok !== false ||
       (events.length === 0 && effects.length === 1 && isDeepStrictEqual(aged(before, input, policy), after))
     );
   },
-  "asks are open only inside a turn": ({ after }) => after.turn !== null || after.requests.length === 0,
-  "nothing is asked by a process that is ending or gone": ({ after: { requests, process } }) =>
+  "requests are open only during a turn": ({ after }) => after.turn !== null || after.requests.length === 0,
+  "a process that is ending or gone has no open requests": ({ after: { requests, process } }) =>
     requests.length === 0 || process.phase === "live" || process.phase === "starting",
-  "the clock of a turn stands still while something is asked or there is no slot, and else counts what has passed": (
+  "the clock of a turn stands still during open requests and without a slot, and otherwise counts elapsed time": (
     the,
   ) => {
     const { after, before, input } = the;
@@ -72,7 +72,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const ran = after.turn.clock.ranMs - before.turn.clock.ranMs;
     return lasted === input.elapsedMs && ran === (stands ? 0 : input.elapsedMs);
   },
-  "every ask that is gone was answered once, every new one was asked once": ({ before, after, events }) => {
+  "every closed request was answered once, and every new request was asked once": ({ before, after, events }) => {
     const asked = count(events, ["permission.asked", "question.asked"]).map(requestId);
     const answered = count(events, ["permission.answered", "question.answered"]).map(requestId);
     const open = [...before.requests.map((request) => request.requestId), ...asked];
@@ -81,7 +81,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
       [...answered, ...after.requests.map((request) => request.requestId)].toSorted(),
     );
   },
-  "every turn that is over was ended once, every turn that runs was started once": ({ before, after, events }) => {
+  "every ended turn was ended once, and every running turn was started once": ({ before, after, events }) => {
     const started = count(events, ["turn.started"]).map(turnId);
     const ended = count(events, ["turn.ended"]).map(turnId);
     const known = [before.turn?.id, ...started].filter((id) => id !== undefined);
@@ -90,11 +90,11 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
       [...ended, after.turn?.id].filter((id) => id !== undefined),
     );
   },
-  "the end of the last turn is where the state says": ({ before, after, events }) => {
+  "`lastTurnEventId` is the id of the last turn's end": ({ before, after, events }) => {
     const index = events.findLastIndex(({ type }) => type === "turn.ended");
     return after.lastTurnEventId === (index === -1 ? before.lastTurnEventId : before.lastEventId + index + 1);
   },
-  "every prompt is run or dropped once, else it waits": ({ before, after, events }) => {
+  "every prompt is run or dropped once, or still waits": ({ before, after, events }) => {
     const queued = [...before.queue.map((each) => each.promptId), ...count(events, ["prompt.queued"]).map(promptId)];
     const begun = count(events, ["turn.started"]).map(({ data }) => data);
     const started = begun.flatMap(({ promptIds, turnId: id }) => (promptIds.includes(id) ? promptIds : []));
@@ -107,55 +107,54 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
       const isStricter = (sender = "") => background.length > 0 && senders[sender]?.policy !== undefined;
       return queue.every(({ held, sender }) => !closed && (held === true || turn !== null || isStricter(sender)));
     },
-  "each sender that a prompt names is there, and none besides": ({ after: { queue, sender, senders = {}, turn } }) => {
+  "the state has exactly the senders that prompts name": ({ after: { queue, sender, senders = {}, turn } }) => {
     const prompts = [...queue, ...(turn?.prompt ? [turn.prompt] : []), ...(turn?.steered ?? []), { sender }];
     return isDeepStrictEqual(new Set(prompts.flatMap((each) => each.sender ?? [])), new Set(Object.keys(senders)));
   },
-  "a closed session stays closed and tells only that its process has gone": ({ before, after, events }) =>
+  "a closed session stays closed and reports only the exit of its process": ({ before, after, events }) =>
     !before.closed || (isDeepStrictEqual(before.closed, after.closed) && events.every(isExit)),
-  "a session is closed once, and its end is the last of its news": ({ before, after, events }) => {
+  "a session is closed once, and its close is the last event of the step": ({ before, after, events }) => {
     const closes = !before.closed && after.closed !== undefined;
     return closes
       ? events.at(-1)?.type === "session.closed" && count(events, ["session.closed"]).length === 1
       : count(events, ["session.closed"]).length === 0;
   },
-  "at most one process is started, and it is the present one": ({ before, after, effects }) => {
+  "at most one process is started, and becomes the present one": ({ before, after, effects }) => {
     const starts = ofType(effects, "start");
     const [start] = starts;
     if (!start) return after.processCount === before.processCount;
     const { process } = after;
     return starts.length === 1 && process.phase === "starting" && process.id === start.processId;
   },
-  "each prompt is handed over once, to a process that can take it, for the turn that runs on": ({ after, effects }) => {
+  "each prompt is handed over once, to a process that can take it, for a turn that is not stopping": ({
+    after,
+    effects,
+  }) => {
     const pushes = ofType(effects, "push");
     const takes = after.process.phase === "starting" || after.process.phase === "live";
     const ids = new Set(pushes.map((push) => push.promptId));
     return ids.size === pushes.length && pushes.every((push) => takes && runsOn(after, push.promptId));
   },
-  "a turn has a process, and one that is not ending unless it waits for its end": ({ after: { process, turn } }) =>
+  "a turn has a process, which is ending only if the turn waits for its exit": ({ after: { process, turn } }) =>
     turn === null || (process.phase !== "none" && (!turn.pending || process.phase === "ending")),
-  "a process is started for a turn, or for what Claude Code is asked": ({ after, effects }) =>
+  "a process is started for a turn, or for a control request": ({ after, effects }) =>
     ofType(effects, "start").length === 0 || after.turn !== null || ofType(effects, "control").length === 1,
-  "a process that comes up has a bound in time": ({ after, policy }) =>
+  "a starting process has a deadline": ({ after, policy }) =>
     after.process.phase !== "starting" ||
     nextDeadline(after, policy) !== undefined ||
     after.closed !== undefined ||
     after.turn?.stopping?.killed === true,
-  "Claude Code is asked only what its process can hear": ({ after: { closed, process }, effects }) =>
+  "control requests go only to a process that can receive them": ({ after: { closed, process }, effects }) =>
     ofType(effects, "control").length === 0 || (!closed && (process.phase === "starting" || process.phase === "live")),
   "no background work without a process": ({ after }) =>
     after.process.phase !== "none" || after.background.length === 0,
-  "a node that leaves a session stops what runs and starts nothing": ({ input, after, effects }) =>
+  "a node that leaves a session stops its process and starts nothing": ({ input, after, effects }) =>
     input.type !== "shutdown" ||
     (after.turn === null &&
       (after.process.phase === "none" || after.process.phase === "ending") &&
       ofType(effects, "start").length === 0 &&
       ofType(effects, "stop").length === (after.process.phase === "none" ? 0 : 1)),
-  "a node that takes a session over ends what the dead owner ran before anything else": ({
-    before,
-    input,
-    effects,
-  }) => {
+  "a node that takes over a session first ends the dead owner's process": ({ before, input, effects }) => {
     const [leftover, ...others] = ofType(effects, "end-leftover");
     const { process } = before;
     const isTaken = input.type === "recovered" || (input.type === "attached" && !canAttach(before));
@@ -164,7 +163,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const first = isIncomplete ? effects[1] : effects[0];
     return others.length === 0 && first === leftover && leftover?.processId === process.id;
   },
-  "a node starts anew only what was given nothing, and leaves the turn as it is": ({
+  "a node restarts only a process that was never recorded, and leaves the turn unchanged": ({
     before,
     after,
     input,
@@ -177,40 +176,45 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const isUnrecorded = process.phase === "starting" && process.pid === undefined;
     return input.mayStart === true && isUnrecorded && isDeepStrictEqual(before.turn?.prompt, after.turn?.prompt);
   },
-  "a node that goes on with a process leaves all but what was to end with its client, and speaks only to that process":
-    ({ before, after, input, events, effects }) => {
-      if (input.type !== "attached" || !canAttach(before)) return ofType(effects, "reattach").length === 0;
-      const [first, ...others] = effects;
-      const told = new Set(["push", "interrupt", "kill", "stop"]);
-      return (
-        first?.type === "reattach" &&
-        others.every(({ type }) => told.has(type)) &&
-        events.every(({ type }) => type === "notice" || type === "prompt.dropped") &&
-        before.turn?.id === after.turn?.id &&
-        isDeepStrictEqual(before.process, { ...after.process, ...startingMsOf(before) }) &&
-        before.requests.length === after.requests.length
-      );
-    },
+  "a node that attaches drops only prompts that end with their client, and acts only on the attached process": ({
+    before,
+    after,
+    input,
+    events,
+    effects,
+  }) => {
+    if (input.type !== "attached" || !canAttach(before)) return ofType(effects, "reattach").length === 0;
+    const [first, ...others] = effects;
+    const told = new Set(["push", "interrupt", "kill", "stop"]);
+    return (
+      first?.type === "reattach" &&
+      others.every(({ type }) => told.has(type)) &&
+      events.every(({ type }) => type === "notice" || type === "prompt.dropped") &&
+      before.turn?.id === after.turn?.id &&
+      isDeepStrictEqual(before.process, { ...after.process, ...startingMsOf(before) }) &&
+      before.requests.length === after.requests.length
+    );
+  },
   "the line of a process never goes back": ({ before: { process: one }, after: { process: other } }) =>
     one.phase === "none" || other.phase === "none" || one.id !== other.id || (one.line ?? 0) <= (other.line ?? 0),
-  "what is answered again was answered before, and is not open": ({ before, effects }) =>
+  "a request that is answered again was answered before, and is not open": ({ before, effects }) =>
     ofType(effects, "answer-again").every(
       ({ eventId, requestId: id }) =>
         before.answered.some((answer) => answer.requestId === id && answer.eventId === eventId) &&
         before.requests.every((request) => request.requestId !== id),
     ),
-  "a turn that is lost is run on at most once": ({ before, events }) => {
+  "a lost turn is run again at most once": ({ before, events }) => {
     const isAgain = (id: string) =>
       events.some(({ data }) => "promptIds" in data && data.turnId === id && !data.promptIds.includes(id));
     return !before.turn?.rerun || !count(events, ["turn.started"]).map(turnId).some(isAgain);
   },
-  "a turn that runs has a bound in time": ({ after, policy }) =>
+  "a running turn has a deadline": ({ after, policy }) =>
     after.turn === null || after.turn.stopping?.killed === true || nextDeadline(after, policy) !== undefined,
-  "the next deadline is a time or there is none": ({ after, policy }) => {
+  "the next deadline is a finite time or undefined": ({ after, policy }) => {
     const due = nextDeadline(after, policy);
     return due === undefined || Number.isFinite(due);
   },
-  "ticks at one time come to rest": ({ input, after, policy }) => {
+  "repeated ticks at one time leave nothing overdue": ({ input, after, policy }) => {
     if (input.type !== "tick") return true;
     let state = after;
     for (let n = 0; n < 4; n += 1) state = step(state, { ...input, elapsedMs: 0 }, policy).state;

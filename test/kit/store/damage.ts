@@ -29,7 +29,7 @@ const replaced = (path: string, value: string) => set("state", `json_set(state, 
 
 /** Each damage leaves a session of which nothing runs and nothing can be started. */
 export const DAMAGES: readonly Damage[] = [
-  { what: "a state that is no JSON", sql: set("state", `'{"v":1,"turn":'`), why: "state: not valid JSON" },
+  { what: "a state of invalid JSON", sql: set("state", `'{"v":1,"turn":'`), why: "state: not valid JSON" },
   { what: "an empty state", sql: set("state", "''"), why: "state: missing" },
   { what: "a state of bytes", sql: set("state", "x'00ff'"), why: "state: not text" },
   { what: "a state of another type", sql: set("state", "'[]'"), why: "state: not valid JSON" },
@@ -41,24 +41,24 @@ export const DAMAGES: readonly Damage[] = [
   { what: "a state with a number for a list", sql: replaced("queue", "7"), why: "state: no valid queue" },
   { what: "a state with a process of no phase", sql: replaced("process", "{}"), why: "state: no valid process.phase" },
   {
-    what: "a state whose last event is another than that of its log",
+    what: "a state whose last event differs from its log's",
     sql: replaced("lastEventId", "77"),
     why: "state: its last event is not that of its log",
   },
-  { what: "options that are no JSON", sql: describe("spec", "'{'"), why: "options: not valid JSON" },
+  { what: "options of invalid JSON", sql: describe("spec", "'{'"), why: "options: not valid JSON" },
   {
     what: "options without a folder",
     sql: describe("spec", "json_remove(spec, '$.cwd')"),
     why: "options: no valid cwd",
   },
-  { what: "a policy that is no JSON", sql: describe("policy", "'nothing'"), why: "policy: not valid JSON" },
+  { what: "a policy of invalid JSON", sql: describe("policy", "'nothing'"), why: "policy: not valid JSON" },
   {
     what: "a missing description",
     sql: (id) => `DELETE FROM descriptions WHERE session_id = '${id}'`,
     why: "options: missing",
   },
   {
-    what: "a state that only a newer server reads",
+    what: "a state that only a newer server can read",
     sql: set("state", `json_set(state, '$.v', 99, '$.needs', 99)`),
     why: /needs format version 99.*Update claude-agents-mcp/,
   },
@@ -66,9 +66,9 @@ export const DAMAGES: readonly Damage[] = [
 
 /** Each damage leaves a usable session without the damaged part. */
 export const HARMLESS: readonly Omit<Damage, "why">[] = [
-  { what: "a title that is no JSON", sql: describe("title", "'nothing'") },
-  { what: "times that are no numbers", sql: set("created_at", "'nothing'") },
-  { what: "a number of changes that is none", sql: set("rev", "'nothing'") },
+  { what: "a title of invalid JSON", sql: describe("title", "'nothing'") },
+  { what: "times that are not numbers", sql: set("created_at", "'nothing'") },
+  { what: "a revision that is not a number", sql: set("rev", "'nothing'") },
 ];
 
 /** Values in place of an event's JSON. */

@@ -7,7 +7,7 @@ const ended = { done: true, value: undefined };
 
 /** Tests of the ends of tails, inboxes and stores. */
 export function endTests(world: () => World): void {
-  it.each(["tail", "inbox"] as const)("ends a %s at the abort, whether it sleeps or has more", async (reader) => {
+  it.each(["tail", "inbox"] as const)("a %s ends on abort, whether asleep or with items left", async (reader) => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     let end = new AbortController();
@@ -29,7 +29,7 @@ export function endTests(world: () => World): void {
     await settled;
   });
 
-  it("refuses everything once closed, ends its readers, and leaves other nodes alone", async () => {
+  it("a closed store refuses everything and ends its readers, but leaves other nodes alone", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const tail = iterator(a.log.tail(id, 1, never)).next();
@@ -63,7 +63,7 @@ export function endTests(world: () => World): void {
     expect(await b.rows.get(id)).toMatchObject({ id, owner: { nodeId: "a", alive: true } });
   });
 
-  it("keeps what was asked of it before it was closed", async () => {
+  it("a store completes writes that were requested before its close", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const { state } = (await a.rows.get(id))!;

@@ -11,7 +11,7 @@ async function nextItem(items: AsyncIterator<InboxItem>): Promise<InboxItem> {
 
 /** Tests of commands to the owner. */
 export function inboxTests(world: () => World): void {
-  it("brings a command to the owner from every node, once, and its answer to all who sent it", async () => {
+  it("a command from any node reaches the owner once, and its answer reaches all senders", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const asked = numbers(1, 3).map(() => command());
@@ -24,7 +24,7 @@ export function inboxTests(world: () => World): void {
     expect(await Promise.all([...sent, ...again])).toEqual([0, 1, 2, 0, 1, 0, 1, 2].map(done));
   });
 
-  it("keeps a command for an owner to come, as long as its sender waits", async () => {
+  it("a command waits for a future owner as long as its sender waits", async () => {
     const { a, b, next } = world();
     const { id } = (await a.rows.create(session())).record;
     await expect(b.inbox.send(id, command("gave up"), SHORT)).rejects.toThrow(NoAnswerError);
@@ -35,7 +35,7 @@ export function inboxTests(world: () => World): void {
     expect(await sent).toEqual(done(7));
   });
 
-  it("brings an unanswered command to the next owner and drops the answer of the last", async () => {
+  it("an unanswered command goes to the next owner, and the former owner's answer is dropped", async () => {
     const { a, b, outlived, owned, next } = world();
     const { id, lease } = await owned();
     const sent = b.inbox.send(id, command(), LONG);
@@ -50,7 +50,7 @@ export function inboxTests(world: () => World): void {
     expect([await sent, await over]).toEqual([done(2), { done: true, value: undefined }]);
   });
 
-  it("does not bring a command twice to the owner that has it in hand, and keeps its late answer", async () => {
+  it("a command in hand is not delivered to its owner twice, and its late answer is kept", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const [one, two] = [command(), command()];
@@ -68,7 +68,7 @@ export function inboxTests(world: () => World): void {
     await expect(b.inbox.send(id, command(), SHORT)).rejects.toThrow(NoAnswerError);
   });
 
-  it("remembers the last thousand answers of a session", async () => {
+  it("a session keeps its last thousand answers", async () => {
     const { a, owned } = world();
     const { id, lease } = await owned();
     const items = iterator(a.inbox.receive(lease, never));

@@ -5,7 +5,7 @@ import { claimed, notice, session, TTL, write, type World } from "./vocabulary.t
 
 /** Tests of the ownership of sessions. */
 export function leaseTests(world: () => World): void {
-  it("gives a session to one of two claimers, until it is released", async () => {
+  it("only one of two claimers gets a session, until it is released", async () => {
     const { a, b } = world();
     const { id } = (await a.rows.create(session())).record;
     const claims = await Promise.all([a.leases.claim(id), b.leases.claim(id)]);
@@ -22,7 +22,7 @@ export function leaseTests(world: () => World): void {
     expect(await other.leases.claim(id)).toMatchObject({ nodeId: other.nodeId, epoch: 3, tookOver: false });
   });
 
-  it("lets an owner whose lease ran out write until another has claimed, and not after", async () => {
+  it("an owner with an expired lease can write until another node has claimed the session", async () => {
     const { a, b, outlived, owned, seen, store } = world();
     const { id, lease } = await owned();
     await store.advance(TTL - 1000);
@@ -42,7 +42,7 @@ export function leaseTests(world: () => World): void {
     await write(b, taken, [notice("2")]);
   });
 
-  it("refuses a claim by a node that is not alive itself", async () => {
+  it("a node that is not alive cannot claim a session", async () => {
     const { a, store } = world();
     const { id } = (await a.rows.create(session())).record;
     expect(await (await store.connect("new")).leases.claim(id)).toBeUndefined();

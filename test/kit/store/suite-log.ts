@@ -7,7 +7,7 @@ import { session, T0, take, write, type World } from "./vocabulary.ts";
 
 /** Tests of writing and reading the log. */
 export function logTests(world: () => World): void {
-  it("appends state and events together or not at all", async () => {
+  it("state and events are appended together or not at all", async () => {
     const { a, owned, seen } = world();
     const { id, lease } = await owned();
     await write(a, lease, notices(1, 3), T0 + 1);
@@ -24,7 +24,7 @@ export function logTests(world: () => World): void {
     expect(await seen(id)).toMatchObject([{ state, createdAt: T0, updatedAt: T0 + 2 }, log]);
   });
 
-  it("keeps every text as it is: NUL, lone surrogates, 200 KB", async () => {
+  it("every text is stored unchanged: NUL, lone surrogates, 200 KB", async () => {
     const { a, b, owned, seen, next } = world();
     const [text, spec] = [NASTY.repeat(2500), { cwd: "/repo", systemPrompt: NASTY }];
     const { id, lease } = await owned({ spec });
@@ -41,7 +41,7 @@ export function logTests(world: () => World): void {
     expect(await sent).toEqual(refusal);
   });
 
-  it("reads in pages and tails from any id: what is there, then what comes, each once", async () => {
+  it("pages and tails from any id return stored and later events, each once", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     await write(a, lease, notices(1, 150));
@@ -55,7 +55,7 @@ export function logTests(world: () => World): void {
     expect(await Promise.all(readers)).toEqual(starts.map((from) => log.slice(from - 1)));
   });
 
-  it("reads the events of some types, in pages, and passes over the others", async () => {
+  it("events of given types are read in pages, skipping all others", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     await write(a, lease, [prompt("1"), ...notices(2, 4), prompt("5"), notice("6"), prompt("7")]);
@@ -68,7 +68,7 @@ export function logTests(world: () => World): void {
     expect(await ids(id, 1, 9, [])).toEqual([]);
   });
 
-  it("throws when state and log disagree about the last event, and changes nothing", async () => {
+  it("a write whose state and log disagree about the last event throws and changes nothing", async () => {
     const { a, owned, seen } = world();
     const { id, lease } = await owned();
     const before = await seen(id);
@@ -78,7 +78,7 @@ export function logTests(world: () => World): void {
     expect([await a.rows.get(wrong.id), await seen(id)]).toEqual([undefined, before]);
   });
 
-  it("listens once to a signal however long the tail, and not at all once it was left", async () => {
+  it("a tail of any length listens to its signal once, and no longer after it is left", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const { signal } = new AbortController();
@@ -94,7 +94,7 @@ export function logTests(world: () => World): void {
     expect(listening()).toBe(0);
   });
 
-  it("wakes a thousand tails of a session", async () => {
+  it("an append wakes a thousand tails of a session", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const tails = numbers(1, 1000).map((n) => iterator((n % 2 ? a : b).log.tail(id, 1, new AbortController().signal)));

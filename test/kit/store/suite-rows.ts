@@ -14,7 +14,7 @@ function spoil(value: unknown): void {
 
 /** Tests of creating, changing, finding and deleting sessions. */
 export function rowTests(world: () => World): void {
-  it("can be spread, port by port: what wraps a store forwards nothing by hand", async () => {
+  it("the ports of a store can be spread, so that wrappers forward nothing by hand", async () => {
     const { a } = world();
     const ports = { rows: { ...a.rows }, log: { ...a.log }, leases: { ...a.leases }, inbox: { ...a.inbox } };
     const wrapped: SessionBackend = { ...a, ...ports, maintenance: { ...a.maintenance } };
@@ -30,14 +30,14 @@ export function rowTests(world: () => World): void {
     await wrapped.close();
   });
 
-  it("hands a session out as it is stored, for what cannot be read otherwise", async () => {
+  it("`raw` returns a session as stored, for rows that cannot be read otherwise", async () => {
     const { a, b } = world();
     const { id } = (await a.rows.create(session())).record;
     expect(await b.rows.raw(id)).toMatchObject({ id, state: expect.stringContaining('"lastEventId":0') as string });
     expect(await b.rows.raw("none")).toBeUndefined();
   });
 
-  it("creates a session once and hands it out as it was given", async () => {
+  it("a session is created once and returned unchanged", async () => {
     const { a, b } = world();
     const made = session({ principal: "ann", spec: { cwd: "/x", tools: [] }, state: failed, at: T0 + 5 });
     const answers = await Promise.all([a, b, a].map((node) => node.rows.create(made)));
@@ -50,7 +50,7 @@ export function rowTests(world: () => World): void {
     expect([await b.rows.principalOf(made.id), await b.rows.principalOf(randomUUID())]).toEqual(["ann", undefined]);
   });
 
-  it("finds a session by each transcript that it was ever given, until it is deleted", async () => {
+  it("a session is found by each of its transcripts, past and present, until it is deleted", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const [one, two] = [randomUUID(), randomUUID()];
@@ -65,7 +65,7 @@ export function rowTests(world: () => World): void {
     expect(await holders()).toEqual([undefined, undefined, undefined]);
   });
 
-  it("keeps idempotency keys per principal", async () => {
+  it("idempotency keys are separate for each principal", async () => {
     const { a, b } = world();
     const asked = ["ann", "ann", "bob"].map((principal) => session({ principal, idempotencyKey: "k" }));
     const [one, two, bobs] = await Promise.all(asked.map((each, n) => (n === 1 ? b : a).rows.create(each)));
@@ -73,7 +73,7 @@ export function rowTests(world: () => World): void {
     expect(bobs).toMatchObject({ created: true, record: { id: asked[2]!.id } });
   });
 
-  it("shares no object with its callers", async () => {
+  it("a store shares no object with its callers", async () => {
     const { a, b, owned, seen } = world();
     const made = session({ spec: { cwd: "/repo", mcpServers: {} } });
     const { id, lease } = await owned(made);
@@ -85,7 +85,7 @@ export function rowTests(world: () => World): void {
     expect(await seen(id)).toEqual(before);
   });
 
-  it("updates by compare and set, over a revision that counts every change", async () => {
+  it("an update is a compare-and-set on a revision that counts every change", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const { rev, state } = (await a.rows.get(id))!;
@@ -102,7 +102,7 @@ export function rowTests(world: () => World): void {
     await expect(a.rows.update(randomUUID(), 1, { title: "of no session" })).rejects.toThrow(ConflictError);
   });
 
-  it("finds sessions by principal, status, folder, time and text", async () => {
+  it("sessions are found by principal, status, folder, time and text", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned({ spec: { cwd: "/Src/ÄRGER" }, state: failed });
     const state = { ...initialState(T0), lastEventId: 3 };
@@ -124,7 +124,7 @@ export function rowTests(world: () => World): void {
     expect(await find({ statuses: ["error"], cwd: "/repo", since: T0 + 5, text: "REPO" })).toEqual([bad]);
   });
 
-  it("lists newest first, in pages that neither miss nor repeat while sessions are added", async () => {
+  it("sessions are listed newest first, in pages that neither miss nor repeat any while more are added", async () => {
     const { a, b } = world();
     const made = numbers(1, 250).map((n) => session({ at: T0 + (n % 60) }));
     await Promise.all(made.map((each) => a.rows.create(each)));
@@ -139,7 +139,7 @@ export function rowTests(world: () => World): void {
     expect(pages).toEqual(numbers(0, 6).map((n) => order.slice(n * 40, n * 40 + 40).map(({ id }) => id)));
   });
 
-  it("purges what ended long ago and no living node owns, oldest first", async () => {
+  it("a purge deletes sessions that ended long ago and have no living owner, oldest first", async () => {
     const { a, b, outlived, seen } = world();
     const made = [5, 1, 2, 3, 4, 9].map((n) => session({ state: failed, at: T0 + n, idempotencyKey: String(n) }));
     for (const each of [...made, session()]) await a.rows.create(each);
@@ -160,7 +160,7 @@ export function rowTests(world: () => World): void {
     expect(await a.rows.create({ ...made[1]!, id: randomUUID() })).toMatchObject({ created: true });
   });
 
-  it("purges of the sessions it is given only those that ended, oldest first", async () => {
+  it("a purge of given sessions deletes only ended ones, oldest first", async () => {
     const { a, b } = world();
     const made = [3, 1, 2, 4].map((n) => session({ state: failed, at: T0 + n }));
     for (const each of made) await a.rows.create(each);
@@ -182,7 +182,7 @@ export function rowTests(world: () => World): void {
     expect(await b.rows.get(newest)).toMatchObject({ id: newest });
   });
 
-  it("names what is at work and has no living owner, whichever node opened it", async () => {
+  it("sessions at work without a living owner are abandoned, whichever node opened them", async () => {
     const { a, b, owned, outlived } = world();
     const process = { phase: "live", id: "p", since: T0 } as const;
     const [mine, other] = [await owned({ state: { ...initialState(T0), process } }), await owned({ principal: "ann" })];
@@ -209,7 +209,7 @@ export function rowTests(world: () => World): void {
     expect(await b.leases.abandoned(9)).toEqual([]);
   });
 
-  it("counts sessions by status, whichever node opened them", async () => {
+  it("sessions are counted by status, whichever node opened them", async () => {
     const { a, b, store } = world();
     expect(await a.maintenance.count()).toEqual({});
     await a.rows.create(session());
@@ -220,7 +220,7 @@ export function rowTests(world: () => World): void {
     expect(await a.maintenance.count()).toEqual({ idle: 1, error: 1 });
   });
 
-  it("knows its size: more with each event, less after a purge", async () => {
+  it("the size of a store grows with each event and shrinks after a purge", async () => {
     const { a, b, owned } = world();
     const empty = await b.maintenance.size();
     const { id, lease } = await owned();
@@ -232,7 +232,7 @@ export function rowTests(world: () => World): void {
     expect([await a.rows.get(id), full - (await b.maintenance.size()) > 90_000]).toEqual([undefined, true]);
   });
 
-  it("ends what waits for a session when the session is purged", async () => {
+  it("a purge of a session ends its tails, inboxes and sent commands", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const tail = iterator(b.log.tail(id, 1, never)).next();
