@@ -67,7 +67,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     });
 
   /** Polls without `waitMs`, until a request is open or the turn has ended. */
-  async function polled(sessionId: string, from: number): Promise<Answer> {
+  async function pollUntilSettled(sessionId: string, from: number): Promise<Answer> {
     for (let cursor = from; ;) {
       const answer = await check(sessionId, { action: "poll", cursor });
       if (answer.status !== "running") return answer;
@@ -91,7 +91,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     const { nextCursor, pollInterval, sessionId } = started;
     expect(started).toMatchObject({ status: "running", pollInterval: expect.any(Number) });
     expect([typeof sessionId, typeof pollInterval]).toEqual(["string", "number"]);
-    const ended = await polled(sessionId, nextCursor);
+    const ended = await pollUntilSettled(sessionId, nextCursor);
     expect(ended).toMatchObject({ status: "idle", actions: [], result: { result: "Hello", isError: false } });
     // A repeated poll at the same `cursor` returns no event twice.
     expect(await check(sessionId, { action: "poll", cursor: ended.nextCursor, waitMs: 0 })).toMatchObject({
@@ -143,7 +143,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     const file = (name: string) => join(cwd, name);
     const write = (name: string) => ({ tools: [{ name: "Write", input: { file_path: file(name), content: "x" } }] });
     const { sessionId } = await start([write("a"), write("b"), write("c"), write("d"), { text: "never" }], { cwd });
-    const asked = await polled(sessionId, 1);
+    const asked = await pollUntilSettled(sessionId, 1);
     expect(asked).toMatchObject({ status: "waiting_permission", actions: [{ type: "permission", toolName: "Write" }] });
     const first = asked.actions[0]?.requestId;
     const second = await respond(sessionId, first, { decision: "allow" });
@@ -175,7 +175,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     const cwd = world.folder();
     const script = [bash("touch a"), bash("touch b"), { text: "ok" }];
     const { sessionId } = await start(script, { cwd });
-    const asked = await polled(sessionId, 1);
+    const asked = await pollUntilSettled(sessionId, 1);
     const rules = [{ toolName: "Bash", ruleContent: "touch *" }];
     const updatedPermissions = [{ type: "addRules", behavior: "allow", destination: "session", rules }];
     const allow = { decision: "allow", permissionOptions: { updatedPermissions } };
@@ -201,7 +201,7 @@ acceptance("a background session", ({ server: serve, world }) => {
     });
     const texts = ["Both are sent.", "One is back.", "All are back."].map((text) => ({ text }));
     const { sessionId } = await start([{ tools: agents }, ...texts]);
-    let open = await polled(sessionId, 1);
+    let open = await pollUntilSettled(sessionId, 1);
     while (open.actions.length < 2)
       open = await check(sessionId, { action: "poll", cursor: open.nextCursor, until: "event" });
     expect(new Set(open.actions.map(({ agentID }) => agentID)).size).toBe(2);
@@ -235,7 +235,7 @@ acceptance("a background session", ({ server: serve, world }) => {
       prompt: scriptTag([bash("touch a"), { text: "no" }]),
     });
     expect(asking).toMatchObject({ sessionId, status: "running", pollInterval: expect.any(Number) });
-    expect(await polled(sessionId, asking.nextCursor)).toMatchObject({ status: "waiting_permission" });
+    expect(await pollUntilSettled(sessionId, asking.nextCursor)).toMatchObject({ status: "waiting_permission" });
     await server.call("claude_code_session", { action: "cancel", sessionId });
     const ended = await check(sessionId, { action: "poll", cursor: asking.nextCursor, responseMode: "delta_compact" });
     expect(ended).toMatchObject({ status: "cancelled", actions: [], result: { isError: true } });

@@ -43,7 +43,7 @@ function notRefused(sessionId: string, tried: number): string[] {
 }
 
 /** Returns the markers that the session has created. */
-function made(cwd: string): string[] {
+function markersIn(cwd: string): string[] {
   return ["M", "g/M", "../M", "ran"].filter((name) => existsSync(join(cwd, name)));
 }
 
@@ -70,7 +70,7 @@ describe("spellings of `touch` under a rule that denies it", () => {
     expect(await told(on(), sessionId)).toMatchObject({ result: { result: "end" } });
     expect(notRefused(sessionId, spellings.length)).toEqual([expect.stringContaining("completed with no output")]);
     // Only the command that no rule covers has run.
-    expect(made(cwd)).toEqual(["ran"]);
+    expect(markersIn(cwd)).toEqual(["ran"]);
   });
 });
 
@@ -94,7 +94,7 @@ describe("tools other than Bash that run commands", () => {
     ];
     const { sessionId } = await play(operator, steps, { cwd, ...bypass });
     await expect.poll(async () => (await told(operator, sessionId)).status, { timeout: 60_000 }).toBe("idle");
-    expect(made(cwd)).toEqual([]);
+    expect(markersIn(cwd)).toEqual([]);
   });
 
   it("a skill written by the model runs no denied command while it loads", async () => {
@@ -111,6 +111,6 @@ describe("tools other than Bash that run commands", () => {
     });
     const steps = [{ tools: [{ name: "Skill", input: { skill: "make" } }] }, { text: "end" }];
     expect(await play(trusting, steps, { cwd, ...bypass })).toMatchObject({ result: { result: "end" } });
-    expect(made(cwd)).toEqual([]);
+    expect(markersIn(cwd)).toEqual([]);
   });
 });

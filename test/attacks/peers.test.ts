@@ -48,7 +48,7 @@ async function sendFrom(server: Server, message: Parameters<typeof scriptTag>[0]
 }
 
 /** Script that waits for the test to release `gate`. */
-const atWork = (gate: string) => [{ gateBefore: gate, text: "Worked." }];
+const waitingAt = (gate: string) => [{ gateBefore: gate, text: "Worked." }];
 
 describe("messages from other sessions", () => {
   const opened = { crossSessionInbound: "accept", env: { CLAUDE_CODE_HARBOR_KITE: "1" } };
@@ -73,7 +73,7 @@ describe("messages from other sessions", () => {
 
   it("a session refuses a message during a turn, and the turn continues", async () => {
     writeFileSync(join(world.configFolder, "settings.json"), JSON.stringify(opened));
-    const { file, message, sessionId } = await victimOf(refusing, atWork("refused"));
+    const { file, message, sessionId } = await victimOf(refusing, waitingAt("refused"));
     await world.model.waitForRequest((request) => request.sessionId === sessionId);
     expect(await runStranger(world, message)).toMatch(SENT);
     world.model.release("refused");

@@ -29,7 +29,7 @@ async function prompt({ server, sessionId }: Attack, text: string): Promise<void
 }
 
 /** Waits for `permission.asked`, or the end of the second turn. */
-async function settled(sessionId: string): Promise<void> {
+async function waitForRequestOrEnd(sessionId: string): Promise<void> {
   const types = async () => (await storedEvents(join(world.configFolder, ".."), sessionId)).map(({ type }) => type);
   const isSettled = async () => {
     const log = await types();
@@ -99,7 +99,7 @@ it.each<[string, Row]>([
   const second = await world.daemon({ name: daemon, args: [...after], env });
   const server = await second.client();
   await act({ cwd, server, sessionId, title });
-  await settled(sessionId);
+  await waitForRequestOrEnd(sessionId);
   const log = await storedEvents(join(world.configFolder, ".."), sessionId);
   // A prompt under stricter rules than those of an idle process starts another process.
   expect(log.filter(({ type }) => type === "process.started")).toHaveLength(starts);

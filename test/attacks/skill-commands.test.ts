@@ -28,7 +28,7 @@ function skillWith(command: string): string {
 }
 
 /** Starts a session with skill `name`, used by the caller or the model. */
-async function use(name: string, how: "caller" | "model", options: object = {}) {
+async function startWithSkill(name: string, how: "caller" | "model", options: object = {}) {
   const cwd = world.folder();
   const steps = [{ tools: [{ name: "Skill", input: { skill: name } }] }, { text: "Used." }];
   const prompt = how === "caller" ? `/${name} ${scriptTag([{ text: "Used." }])}` : scriptTag(steps);
@@ -41,7 +41,7 @@ const UNREADABLE = "sh -c 'touch spelled'";
 
 describe.each(["caller", "model"] as const)("a command of a skill that the %s uses", (how) => {
   it("a command of a skill runs if no rule names it", async () => {
-    const { made, sessionId } = await use(skillWith("touch free"), how);
+    const { made, sessionId } = await startWithSkill(skillWith("touch free"), how);
     expect((await server.end(sessionId)).result).toMatchObject({ result: "Used.", isError: false });
     expect(made("free")).toBe(true);
   });
@@ -61,7 +61,7 @@ describe.each(["caller", "model"] as const)("a command of a skill that the %s us
       { command: UNREADABLE, file: "spelled", options: { permissionMode: "dontAsk" }, why: /cannot be checked/ },
     ],
   ])("a command of a skill does not run if %s, and the skill says why", async (_, { command, file, options, why }) => {
-    const { made, sessionId } = await use(skillWith(command), how, options);
+    const { made, sessionId } = await startWithSkill(skillWith(command), how, options);
     const { actions, result } = await server.end(sessionId);
     expect(result?.result).toBe("Used.");
     expect(actions).toEqual([]);
@@ -77,7 +77,7 @@ describe.each(["caller", "model"] as const)("a command of a skill that the %s us
     async (_, command, file) => {
       const name = skillWith(command);
       for (const decision of ["allow", "deny"]) {
-        const { made, sessionId } = await use(name, how);
+        const { made, sessionId } = await startWithSkill(name, how);
         const { actions, nextCursor } = await server.news(sessionId);
         expect(actions).toMatchObject([
           { toolName: "Bash", input: { command }, decisionReason: expect.stringContaining(`/${name}`) },
@@ -93,7 +93,7 @@ describe.each(["caller", "model"] as const)("a command of a skill that the %s us
 });
 
 it("Claude Code itself refuses a skill's command that an ask rule matches literally, because it cannot ask there", async () => {
-  const { made, sessionId } = await use(skillWith("touch asked"), "caller");
+  const { made, sessionId } = await startWithSkill(skillWith("touch asked"), "caller");
   const { actions, result } = await server.end(sessionId);
   expect(actions).toEqual([]);
   expect(result?.result).toContain("Shell command permission check failed");

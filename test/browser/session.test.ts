@@ -18,13 +18,13 @@ beforeAll(async () => {
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
 
-const say = async (page: Page, prompt: string) => {
+const sendPrompt = async (page: Page, prompt: string) => {
   await page.getByLabel("Prompt").fill(prompt);
   await page.getByRole("button", { name: "Send" }).click();
 };
 const detail = async (id: string) => desk.api.get<SessionDetail>(`sessions/${id}`);
 /** Waits until the model is asked for answer `entryNumber`. */
-const atGate = async (id: string, entryNumber: number) =>
+const waitForEntry = async (id: string, entryNumber: number) =>
   desk.world.model.waitForRequest(
     ({ served, sessionId }) => sessionId === id && "entry" in served && served.entry === entryNumber,
   );
@@ -49,12 +49,12 @@ describe("while a turn runs", () => {
     const { page } = await desk.open();
     const script = [{ text: "One.", gateBefore: "steer-1" }, { text: "Two, as you wish." }];
     const id = await startSession(page, scriptTag(script), { cwd: desk.world.folder() });
-    await atGate(id, 0);
+    await waitForEntry(id, 0);
     await page.getByRole("radio", { name: "After this turn" }).check();
-    await say(page, `Later. ${scriptTag([{ text: "Three, later." }])}`);
+    await sendPrompt(page, `Later. ${scriptTag([{ text: "Three, later." }])}`);
     await expect.poll(async () => (await detail(id)).queued).toBe(1);
     await page.getByRole("radio", { name: "Into this turn" }).check();
-    await say(page, "Hurry up, please.");
+    await sendPrompt(page, "Hurry up, please.");
     await page.getByText("joined the running turn").waitFor();
     desk.world.model.release("steer-1");
     await entry(page, "Three, later.").waitFor();
@@ -74,7 +74,7 @@ describe("while a turn runs", () => {
     const { page } = await desk.open();
     const script = [{ text: "One.", gateBefore: "press-1" }, { text: "Two." }];
     const id = await startSession(page, scriptTag(script), { cwd: desk.world.folder() });
-    await atGate(id, 0);
+    await waitForEntry(id, 0);
     await page.getByLabel("Prompt").fill("Pressed.");
     await page.getByRole("button", { name: "Send" }).hover();
     await page.mouse.down();
@@ -92,8 +92,8 @@ describe("while a turn runs", () => {
     const { page } = await desk.open();
     const script = [{ text: "Never.", gateBefore: "never-1" }];
     const id = await startSession(page, scriptTag(script), { cwd: desk.world.folder() });
-    await atGate(id, 0);
-    await say(page, scriptTag([{ text: "After the interrupt." }]));
+    await waitForEntry(id, 0);
+    await sendPrompt(page, scriptTag([{ text: "After the interrupt." }]));
     await expect.poll(async () => (await detail(id)).queued).toBe(1);
     const before = await actionsOf(page);
     await page.getByRole("button", { name: "Interrupt" }).click();
@@ -115,7 +115,7 @@ describe("while a turn runs", () => {
     const id = await startSession(page, scriptTag([{ text: "Never.", gateBefore: "never-2" }]), {
       cwd: desk.world.folder(),
     });
-    await atGate(id, 0);
+    await waitForEntry(id, 0);
     await page.getByRole("button", { name: "Cancel session" }).click();
     const dialog = page.getByRole("dialog", { name: "Cancel this session?" });
     await dialog.getByText("The session stops the running turn and accepts no more prompts.").waitFor();
@@ -221,7 +221,7 @@ describe("a server that ends", () => {
         { text: "Never.", gateBefore: `gone-${signal}` },
       ];
       const id = await startSession(page, scriptTag(script), { cwd: desk.world.folder() });
-      await atGate(id, 1);
+      await waitForEntry(id, 1);
       await entry(page, "echo here").first().waitFor();
       opened.allowFailures(/net::ERR_|status of 50\d/);
       desk.http.signal(signal);
@@ -231,7 +231,7 @@ describe("a server that ends", () => {
       await desk.comeBack();
       await page.getByText("The server is back.").waitFor();
       await entry(page, /Turn (lost|failed|interrupted)/).waitFor();
-      await say(page, scriptTag([{ text: "And on it goes." }]));
+      await sendPrompt(page, scriptTag([{ text: "And on it goes." }]));
       await entry(page, "And on it goes.").waitFor();
       await turnsDone(page, 1);
       // The notice disappears after 5 s.

@@ -28,7 +28,7 @@ const set = async (sessionId: string, args: object, on = server) =>
   on.call("claude_code_session", { sessionId, ...args });
 
 /** Creates a folder with a hook that runs `command`. */
-function hooked(event: string, command: string): string {
+function folderWithHook(event: string, command: string): string {
   const cwd = world.folder();
   mkdirSync(join(cwd, ".claude"));
   const hooks = { [event]: [{ hooks: [{ type: "command", command }] }] };
@@ -51,12 +51,15 @@ interface Case {
 
 const CASES: Readonly<Record<string, Case>> = {
   prompt_blocked: {
-    args: () => ({ cwd: hooked("UserPromptSubmit", "grep -q secret && exit 2; exit 0"), prompt: "The secret." }),
+    args: () => ({
+      cwd: folderWithHook("UserPromptSubmit", "grep -q secret && exit 2; exit 0"),
+      prompt: "The secret.",
+    }),
     advice: /^Change the prompt/,
     follow: async (sessionId) => reply(sessionId),
   },
   hook_stopped: {
-    args: () => ({ cwd: hooked("Stop", `echo '{"continue":false}'`) }),
+    args: () => ({ cwd: folderWithHook("Stop", `echo '{"continue":false}'`) }),
     advice: /the hook, then reply/,
     follow: async (sessionId, cwd) => {
       rmSync(join(cwd, ".claude"), { recursive: true });
@@ -126,7 +129,7 @@ const CASES: Readonly<Record<string, Case>> = {
     follow: async (sessionId) => reply(sessionId),
   },
   unknown_agent: {
-    args: () => ({ cwd: hooked("Notification", "true"), advanced: { agent: "scout" } }),
+    args: () => ({ cwd: folderWithHook("Notification", "true"), advanced: { agent: "scout" } }),
     advice: /once there is such an agent/,
     follow: async (sessionId, cwd) => {
       mkdirSync(join(cwd, ".claude/agents"));
@@ -136,7 +139,7 @@ const CASES: Readonly<Record<string, Case>> = {
     },
   },
   init_timeout: {
-    args: () => ({ cwd: hooked("SessionStart", "sleep 3"), advanced: { sessionInitTimeoutMs: 1500 } }),
+    args: () => ({ cwd: folderWithHook("SessionStart", "sleep 3"), advanced: { sessionInitTimeoutMs: 1500 } }),
     advice: /sessionInitTimeoutMs/,
     follow: async (_, cwd) => (await start({ cwd, advanced: { sessionInitTimeoutMs: 30_000 } })).result,
   },

@@ -28,7 +28,7 @@ interface Beginning {
 }
 
 /** Runs a turn of a session and ends its process; returns options to `resume` the session. */
-async function former({ kept, ...setting }: Setting): Promise<Options> {
+async function runFormerProcess({ kept, ...setting }: Setting): Promise<Options> {
   const { sessionId = "", ...options } = everyOption({ kept, ...setting });
   const owner = new Owner(kept, { options: { ...options, sessionId } });
   await owner.say(scriptTag([{ text: "Before." }]));
@@ -48,10 +48,12 @@ describe.concurrent("changes of owners, with a request open and idle", () => {
   it.for<[string, (setting: Setting) => Beginning | Promise<Beginning>]>([
     ["when it was started for its session", (setting) => ({ options: everyOption(setting) })],
     ["when it was kept as a spare", (setting) => ({ options: everyOption(setting), start: asSpare })],
-    ["when it was resumed", async (setting) => ({ options: await former(setting) })],
+    ["when it was resumed", async (setting) => ({ options: await runFormerProcess(setting) })],
     [
       "when it was forked",
-      async (setting) => ({ options: { ...(await former(setting)), forkSession: true, sessionId: randomUUID() } }),
+      async (setting) => ({
+        options: { ...(await runFormerProcess(setting)), forkSession: true, sessionId: randomUUID() },
+      }),
     ],
   ])("a Claude Code changes hands %s", async ([, begin], { expect, onTestFinished }) => {
     const setting = newSetting(model, onTestFinished);

@@ -29,13 +29,13 @@ beforeAll(async () => {
 });
 
 /** Reduces `value` to the part that must be equal: without measures, ids, and the details of Claude Code's usage. */
-function fixed(value: unknown, key = ""): unknown {
+function comparablePart(value: unknown, key = ""): unknown {
   if (typeof value === "number") return "a number";
   if (typeof value === "string") return LOOSE.has(key) ? "a text" : value;
-  if (Array.isArray(value)) return value.map((each) => fixed(each));
+  if (Array.isArray(value)) return value.map((each) => comparablePart(each));
   if (typeof value !== "object" || value === null) return value;
   if (key === "usage" || key === "modelUsage") return "counts";
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, fixed(each, name)]));
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, comparablePart(each, name)]));
 }
 
 it.each(examples)("$tool answers as its example says", async ({ answer, call, tool }) => {
@@ -50,7 +50,7 @@ it.each(examples)("$tool answers as its example says", async ({ answer, call, to
   const told = JSON.stringify(data)
     .replaceAll(typeof data["sessionId"] === "string" ? data["sessionId"] : sessionId, SESSION)
     .replaceAll(cwd, FOLDER);
-  expect(fixed(JSON.parse(told))).toMatchObject(fixed(JSON.parse(answer)) as object);
+  expect(comparablePart(JSON.parse(told))).toMatchObject(comparablePart(JSON.parse(answer)) as object);
   const keys = Object.keys(JSON.parse(answer) as object);
   expect(Object.keys(data).toSorted()).toEqual(keys.toSorted());
 });

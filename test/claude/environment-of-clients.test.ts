@@ -20,7 +20,7 @@ interface Person {
 }
 
 /** Writes the environment and the output of `who-is-it` to `file`, renamed into place when complete. */
-const look = (file: string) => `{ env; who-is-it; } > ${file}.new; mv ${file}.new ${file}`;
+const writeEnvironment = (file: string) => `{ env; who-is-it; } > ${file}.new; mv ${file}.new ${file}`;
 
 /** True for the environment file of a `git` run by a client. */
 const isOfGit = (file: string) => /^git-\d+$/.test(file);
@@ -28,24 +28,30 @@ const isOfGit = (file: string) => /^git-\d+$/.test(file);
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
 
 /** An MCP server that writes its environment to `file` at its start. */
-const looking = (file: string) => ({
+const environmentServer = (file: string) => ({
   command: "sh",
-  args: ["-c", `${look(file)}; exec '${process.execPath}' '${resolve("test/kit/servers/least-server.mjs")}'`],
+  args: [
+    "-c",
+    `${writeEnvironment(file)}; exec '${process.execPath}' '${resolve("test/kit/servers/least-server.mjs")}'`,
+  ],
 });
 
 function programsOf(name: string, cwd: string): string {
   const bin = world.folder();
   writeFileSync(join(bin, "who-is-it"), `#!/bin/sh\necho ${name}\n`, { mode: 0o755 });
-  writeFileSync(join(bin, "git"), `#!/bin/sh\n${look(join(cwd, `git-$$`))}\nexit 1\n`, { mode: 0o755 });
+  writeFileSync(join(bin, "git"), `#!/bin/sh\n${writeEnvironment(join(cwd, `git-$$`))}\nexit 1\n`, { mode: 0o755 });
   return bin;
 }
 
 async function connect(name: string, trusted: string): Promise<Person> {
   const [config, cwd] = [world.folder(), join(trusted, name)];
   execFileSync("git", ["init", "-q", cwd]);
-  const hooks = { PreToolUse: [{ hooks: [{ type: "command", command: look(join(cwd, "hook")) }] }] };
+  const hooks = { PreToolUse: [{ hooks: [{ type: "command", command: writeEnvironment(join(cwd, "hook")) }] }] };
   writeFileSync(join(config, "settings.json"), JSON.stringify({ hooks, enableAllProjectMcpServers: true }));
-  writeFileSync(join(cwd, ".mcp.json"), JSON.stringify({ mcpServers: { found: looking(join(cwd, "found")) } }));
+  writeFileSync(
+    join(cwd, ".mcp.json"),
+    JSON.stringify({ mcpServers: { found: environmentServer(join(cwd, "found")) } }),
+  );
   const own = {
     ANTHROPIC_API_KEY: `key-of-${name}-0123456789`,
     CLAUDE_CONFIG_DIR: config,
@@ -68,8 +74,8 @@ function expectSeen(file: string, { cwd, name, own }: Person, other: Person): vo
 }
 
 async function begin({ client, cwd }: Person): Promise<string> {
-  const prompt = scriptTag([bash(`echo $PPID > pid; ${look("bash")}`), { text: "looked" }]);
-  const advanced = { mcpServers: { given: looking(join(cwd, "given")) } };
+  const prompt = scriptTag([bash(`echo $PPID > pid; ${writeEnvironment("bash")}`), { text: "looked" }]);
+  const advanced = { mcpServers: { given: environmentServer(join(cwd, "given")) } };
   return (await client.call("claude_code", { prompt, cwd, advanced })).sessionId;
 }
 
@@ -83,7 +89,7 @@ async function expectOwn(sessionId: string, one: Person, other: Person): Promise
 /** Expects that a prompt of `other` runs in the session's process. */
 async function expectKept(sessionId: string, one: Person, other: Person): Promise<void> {
   rmSync(join(one.cwd, "hook"));
-  const prompt = scriptTag([bash(`[ $PPID = $(cat pid) ] && ${look("reply")}`), { text: "replied" }]);
+  const prompt = scriptTag([bash(`[ $PPID = $(cat pid) ] && ${writeEnvironment("reply")}`), { text: "replied" }]);
   const replied = await other.client.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
   expect(replied).toMatchObject({ result: { result: "replied", isError: false } });
   for (const file of ["reply", "hook"]) expectSeen(file, one, other);

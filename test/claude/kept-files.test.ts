@@ -53,7 +53,7 @@ const ASKED = [
 const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });
 
 /** Returns all existing `files`, and deletes them. */
-function made(files: readonly string[]): string[] {
+function takeExisting(files: readonly string[]): string[] {
   const found = files.filter((file) => existsSync(file));
   for (const file of found) rmSync(file);
   return found;
@@ -68,7 +68,7 @@ async function byRawSdk(files: readonly string[], permissionMode: PermissionMode
     userMessage({ id: crypto.randomUUID(), text: scriptTag([...files.map(write), { text: "end" }]), attachments: [] }),
   );
   for await (const message of running) if (message.type === "result") prompts.end();
-  return made(files);
+  return takeExisting(files);
 }
 
 async function byServer(files: readonly string[], permissionMode: string): Promise<string[]> {
@@ -76,7 +76,7 @@ async function byServer(files: readonly string[], permissionMode: string): Promi
   const options = { cwd, permissionMode, advanced: { permissionPrompts: "none" } };
   const { sessionId } = await server.call("claude_code", { prompt, ...options });
   await server.end(sessionId);
-  return made(files);
+  return takeExisting(files);
 }
 
 describe("files of Claude Code itself", () => {

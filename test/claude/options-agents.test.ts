@@ -54,8 +54,8 @@ beforeAll(async () => {
   writeFileSync(join(memory, "MEMORY.md"), "The harbour freezes.");
   writeFileSync(join(skill, "SKILL.md"), "---\nname: tide\ndescription: The tide.\n---\nSpeak of the tide.\n");
   writeFileSync(join(cwd, "CLAUDE.md"), "Mind the lighthouse.");
-  equipped = await equip();
-  standing = { silent: equipped, asked: await stand([], { agentProgressSummaries: true }) };
+  equipped = await startEquipped();
+  standing = { silent: equipped, asked: await startBlocked([], { agentProgressSummaries: true }) };
   session = { id: (await play(server, ok, { cwd, advanced: { agents: AGENTS } })).sessionId, cwd };
 });
 
@@ -72,22 +72,22 @@ const send = (name: string, script: Script) => ({
 });
 
 /** Starts a session whose last subagent hangs `mid-stream` in its own request; the request for its summary has no fault. */
-async function stand(before: Script, advanced: object): Promise<string> {
-  const stands: Script[number] = { text: ["Reading", " the harbour map."], hang: "mid-stream", times: 1 };
-  const script = [...before, { tools: [send("general-purpose", [look, stands])] }, ...ok];
+async function startBlocked(before: Script, advanced: object): Promise<string> {
+  const blockedAnswer: Script[number] = { text: ["Reading", " the harbour map."], hang: "mid-stream", times: 1 };
+  const script = [...before, { tools: [send("general-purpose", [look, blockedAnswer])] }, ...ok];
   const start = { prompt: scriptTag(script), cwd: world.folder(), advanced };
   const { sessionId } = await server.call("claude_code", start);
   await world.model.waitForRequest(
-    (each) => isOfStanding(each) && each.sessionId === sessionId && "entry" in each.served && each.served.entry === 1,
+    (each) => isOfBlocked(each) && each.sessionId === sessionId && "entry" in each.served && each.served.entry === 1,
   );
   return sessionId;
 }
 
-/** True for requests of the agent blocked by `stand`. */
-const isOfStanding = (request: RequestRecord) => request.subagent && request.told.includes("the harbour map.");
+/** True for requests of the agent blocked by `startBlocked`. */
+const isOfBlocked = (request: RequestRecord) => request.subagent && request.told.includes("the harbour map.");
 
 /** Starts a session that has run its agents and then blocks. */
-async function equip(): Promise<string> {
+async function startEquipped(): Promise<string> {
   writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify({ mcpServers: { mine: LEAST } }));
   const agents = {
     plain: agent("plain", { tools: ["Read"] }),
@@ -99,7 +99,7 @@ async function equip(): Promise<string> {
   const env = { CLAUDE_CODE_EXPERIMENTAL_OBSERVER_AGENTS: "1", ENABLE_TOOL_SEARCH: "false" };
   const errands = [send("plain", quiet), send("watched", [{ text: "All is dark." }]), send("rigged", quiet)];
   const sent = errands.map((each) => ({ tools: [each] }));
-  return stand(sent, { agents, mcpServers: { given: LEAST }, env });
+  return startBlocked(sent, { agents, mcpServers: { given: LEAST }, env });
 }
 
 /** Returns requests of agent `name` to the model, after request number `after`. */
@@ -251,6 +251,6 @@ describe("an option of `claude_code` about subagents", () => {
     const ended = expect.objectContaining({ status: "completed" }) as object;
     // Reports only the end of the three other agents, and nothing of the blocked one.
     expect(ofKind(still, "backgroundTask")).toEqual(Array(3).fill(ended));
-    expect(requestsOf(world, silent, true).filter(isOfStanding)).toHaveLength(2);
+    expect(requestsOf(world, silent, true).filter(isOfBlocked)).toHaveLength(2);
   });
 });

@@ -29,7 +29,7 @@ async function open(options: object) {
 }
 
 /** Writes a file and runs a program in a session, denying every request; returns "asked", "ran" or "denied" for both. */
-async function fates({ cwd, sessionId }: { cwd: string; sessionId: string }, name: string) {
+async function outcomesOf({ cwd, sessionId }: { cwd: string; sessionId: string }, name: string) {
   const files = { Write: join(cwd, `${name}-written.txt`), Bash: join(cwd, `${name}-ran.txt`) };
   const script = [write(files.Write), program(files.Bash), { text: `end of ${name}` }];
   await server.call("claude_code_reply", { sessionId, prompt: scriptTag(script), waitMs: 40_000 });
@@ -46,9 +46,9 @@ async function fates({ cwd, sessionId }: { cwd: string; sessionId: string }, nam
     });
   }
   expect(answer.result).toMatchObject({ isError: false, result: `end of ${name}` });
-  const fate = (tool: "Write" | "Bash") =>
+  const outcome = (tool: "Write" | "Bash") =>
     asked.includes(tool) ? "asked" : existsSync(files[tool]) ? "ran" : "denied";
-  return `Write ${fate("Write")}, Bash ${fate("Bash")}`;
+  return `Write ${outcome("Write")}, Bash ${outcome("Bash")}`;
 }
 
 const modeOf = async (sessionId: string) =>
@@ -72,20 +72,20 @@ describe("a `permissionMode` of `claude_code`", () => {
     if (permissionMode !== "auto") {
       await server.call("claude_code_session", { action: "set_permission_mode", sessionId, permissionMode });
     }
-    expect(await fates(living, permissionMode)).toBe(expected);
+    expect(await outcomesOf(living, permissionMode)).toBe(expected);
     expect(await modeOf(sessionId)).toBe(permissionMode);
   });
 
   it("bypassPermissions runs all tools", async () => {
     const session = await open({ permissionMode: "bypassPermissions" });
-    expect(await fates(session, "it")).toBe("Write ran, Bash ran");
+    expect(await outcomesOf(session, "it")).toBe("Write ran, Bash ran");
     expect(await modeOf(session.sessionId)).toBe("bypassPermissions");
   });
 
   it("plan asks for edits, denies commands, and adds the instructions of `planModeInstructions`", async () => {
     const advanced = { planModeInstructions: "First draw a map of the harbour." };
     const session = await open({ permissionMode: "plan", advanced });
-    expect(await fates(session, "it")).toBe("Write asked, Bash denied");
+    expect(await outcomesOf(session, "it")).toBe("Write asked, Bash denied");
     expect(await modeOf(session.sessionId)).toBe("plan");
     expect(requestsOf(world, session.sessionId)[0]?.told).toContain("First draw a map of the harbour.");
   });
@@ -139,7 +139,7 @@ describe("an option of `claude_code` that decides about tools", () => {
 
   it("`permissionPrompts` none denies without a request", async () => {
     const session = await open({ advanced: { permissionPrompts: "none" } });
-    expect(await fates(session, "it")).toBe("Write denied, Bash denied");
+    expect(await outcomesOf(session, "it")).toBe("Write denied, Bash denied");
     const { events } = await told(server, session.sessionId);
     expect(events.map(({ type }) => type)).not.toContain("permission_request");
     expect(JSON.stringify(events)).toContain("this session has no approval surface");

@@ -9,7 +9,7 @@ export async function withToken(url: string, token: string): Promise<Served> {
   const server = createServer((incoming, outgoing) => {
     const headers = [...incoming.rawHeaders, "Authorization", `Bearer ${token}`];
     const { method, url: path } = incoming;
-    escalate(incoming, outgoing, request({ hostname, port, method, path, headers, agent: false }));
+    pipeBothWays(incoming, outgoing, request({ hostname, port, method, path, headers, agent: false }));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -24,7 +24,7 @@ export async function withToken(url: string, token: string): Promise<Served> {
 }
 
 /** Pipes `incoming` and `passed` until either side ends. */
-function escalate(incoming: IncomingMessage, outgoing: ServerResponse, passed: ReturnType<typeof request>): void {
+function pipeBothWays(incoming: IncomingMessage, outgoing: ServerResponse, passed: ReturnType<typeof request>): void {
   passed.on("response", (answer) => {
     outgoing.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
     outgoing.flushHeaders();

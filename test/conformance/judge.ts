@@ -43,7 +43,7 @@ export function judge(on: Subject, start: () => Promise<Served>): void {
       const checks = runs.get(revision)?.outcomes.get(scenario) ?? [];
       expect(faultsIn(checks, notOurs(on, revision, scenario))).toEqual([]);
     });
-    afterAll(() => note(on, revision, runs.get(revision)));
+    afterAll(() => printFigures(on, revision, runs.get(revision)));
   });
 }
 
@@ -59,7 +59,7 @@ async function run(on: Subject, revision: Revision, url: string): Promise<Run> {
 }
 
 /** Prints the figures of docs/conformance.md as one line of the tests' output. */
-function note(on: Subject, revision: Revision, done: Run | undefined): void {
+function printFigures(on: Subject, revision: Revision, done: Run | undefined): void {
   if (!done) return;
   const { again, outcomes } = done;
   const checks = [...outcomes.values()].flat();

@@ -39,7 +39,7 @@ function fill(): void {
 }
 
 /** Polls the session; resolves with the answer or the error's text. */
-async function look(server: Server, sessionId: string): Promise<Answer | string> {
+async function pollOrError(server: Server, sessionId: string): Promise<Answer | string> {
   return server.call("claude_code_check", { action: "poll", sessionId, cursor: 1_000_000, waitMs: 100 }).catch(String);
 }
 
@@ -74,7 +74,7 @@ it.runIf(isMounted)(
     const told = await until(
       async () => {
         fill();
-        const answer = await look(server, sessionId);
+        const answer = await pollOrError(server, sessionId);
         if (typeof answer === "string" || answer.status === "running") return answer;
         // The store's own log still had space: repeat.
         const again = scriptTag([{ text: "x".repeat(1_900_000) }]);
@@ -87,7 +87,7 @@ it.runIf(isMounted)(
 
     rmSync(join(disk, "ballast"));
     const after = await until(
-      async () => look(server, sessionId),
+      async () => pollOrError(server, sessionId),
       (found) => typeof found !== "string" && found.status !== "running",
     );
     expect(["error", "idle"]).toContain(typeof after === "string" ? after : after.status);

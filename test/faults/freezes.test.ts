@@ -15,7 +15,7 @@ const world = useWorld({ agent: "stand-in" });
 const GATED = join(import.meta.dirname, "../kit/faults/gated-claude.mjs");
 const LIMIT_MS = 2_000;
 
-async function begun() {
+async function setUp() {
   const HOME = world.folder();
   const [cwd, go] = [world.folder(), join(HOME, "go")];
   const env = { HOME, CLAUDE_CODE_MCP_CLAUDE_PATH: GATED, GO: go };
@@ -37,10 +37,10 @@ async function begun() {
   return { HOME, client, claude, daemon, go, shim, start };
 }
 
-type Begun = Awaited<ReturnType<typeof begun>>;
+type SetUp = Awaited<ReturnType<typeof setUp>>;
 
 /** Freezes a program while Claude Code starts; resolves with the `pid` to wake, and the session. */
-const FROZEN: Record<string, (begun: Begun) => Promise<{ pid: number; sessionId: string }>> = {
+const FROZEN: Record<string, (begun: SetUp) => Promise<{ pid: number; sessionId: string }>> = {
   "Claude Code": async ({ claude, start }) => {
     const { sessionId } = await start();
     const pid = await claude();
@@ -61,7 +61,7 @@ const FROZEN: Record<string, (begun: Begun) => Promise<{ pid: number; sessionId:
 
 describe("starts while a program is frozen", () => {
   it.each(Object.entries(FROZEN))("a start ends at its limit while %s is frozen", async (_, frozen) => {
-    const all = await begun();
+    const all = await setUp();
     const { pid, sessionId } = await frozen(all);
     const ended = await all.client.end(sessionId);
     expect(ended).toMatchObject({ status: "error", result: { errorSubtype: "init_timeout" } });
@@ -99,13 +99,13 @@ it("a frozen proxy uses up none of the time that its daemon has to start", async
 });
 
 /** Programs frozen together with the daemon. */
-const TOGETHER: Record<string, (begun: Begun, claude: number) => number[]> = {
+const TOGETHER: Record<string, (begun: SetUp, claude: number) => number[]> = {
   alone: () => [],
   "with all other programs": ({ client, shim }, claude) => [client.pid, shim, claude],
 };
 
 it.each(Object.entries(TOGETHER))("a daemon that is frozen %s uses up no limit of a start", async (_, others) => {
-  const all = await begun();
+  const all = await setUp();
   const { HOME, client, daemon, go } = all;
   const { sessionId } = await all.start();
   const frozen = others(all, await all.claude());

@@ -20,7 +20,7 @@ afterEach(async () => Promise.all([standIn, real].map(async (each) => each.close
 const KILLER = join(import.meta.dirname, "../kit/faults/kill-daemon.mjs");
 
 /** Prompt that appends `name` to `file`. */
-const noting = (name: string, file: string) =>
+const appending = (name: string, file: string) =>
   scriptTag([
     { tools: [{ name: "Bash", input: { command: `echo ${name} >> ${file}` } }] },
     { text: `${name} is done` },
@@ -57,9 +57,9 @@ it("sessions waiting for a slot or for their turn keep waiting at the next daemo
   const holder = await start(holding);
   await expect.poll(() => read(file), { timeout: 20_000 }).toEqual(["held"]);
   const files = ["one", "two"].map((name) => join(folder, name));
-  const waiting = await Promise.all(files.map(async (each) => start(noting("first", each))));
+  const waiting = await Promise.all(files.map(async (each) => start(appending("first", each))));
   for (const [at, sessionId] of waiting.entries()) {
-    const prompt = noting("second", files[at]!);
+    const prompt = appending("second", files[at]!);
     await client.call("claude_code_reply", { sessionId, prompt, whenBusy: "queue", waitMs: 0 });
     await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 10_000, until: "event" });
   }
@@ -71,7 +71,7 @@ it("sessions waiting for a slot or for their turn keep waiting at the next daemo
   const shown = waiting.map((id) => sessions.find(({ sessionId }) => sessionId === id));
   expect(shown).toMatchObject(waiting.map(() => ({ status: "running", waitsForSlot: true })));
   writeFileSync(gate, "");
-  for (const sessionId of [holder, ...waiting]) await atRest(client, sessionId);
+  for (const sessionId of [holder, ...waiting]) await waitForRest(client, sessionId);
   await expectWhole(holder, { file, names: ["held"], processes: 1 });
   for (const [at, sessionId] of waiting.entries()) {
     await expectWhole(sessionId, { file: files[at]!, names: ["first", "second"], processes: 1 });
@@ -92,10 +92,10 @@ it(
       (await client.call("claude_code", { prompt, cwd: folder, allowedTools: ["Bash"] })).sessionId;
     await start(scriptTag([{ tools: [{ name: "Bash", input: loop }] }, { text: "let go" }]));
     await expect.poll(() => existsSync(held!), { timeout: 20_000 }).toBe(true);
-    const sessionId = await start(noting("first", file!));
+    const sessionId = await start(appending("first", file!));
     await client.call("claude_code_reply", {
       sessionId,
-      prompt: noting("second", file!),
+      prompt: appending("second", file!),
       whenBusy: "queue",
       waitMs: 0,
     });
@@ -139,7 +139,7 @@ it(
 );
 
 /** Waits until nothing of the session runs or is queued. */
-async function atRest(client: Server, sessionId: string): Promise<void> {
+async function waitForRest(client: Server, sessionId: string): Promise<void> {
   const poll = { action: "poll", sessionId, waitMs: 10_000, until: "end" };
   while ((await persistently(async () => client.call("claude_code_check", poll))).status === "running");
 }
@@ -149,7 +149,7 @@ async function started(world: World, points: string, more: Readonly<Record<strin
   const [file, mark] = [join(cwd, "ran.txt"), join(cwd, "killed")];
   const node = [preloading(KILLER, { KILL_MARK: mark, KILL_POINTS: points, ...more })];
   const client = await world.shared({ node, args: ["--idle-process-ms", "1000"] });
-  const first = { prompt: noting("first", file), cwd, allowedTools: ["Bash"] };
+  const first = { prompt: appending("first", file), cwd, allowedTools: ["Bash"] };
   const begun = await client.call("claude_code", first).catch((error: unknown) => {
     if (!String(error).includes("has ended")) throw error;
   });
@@ -159,7 +159,7 @@ async function started(world: World, points: string, more: Readonly<Record<strin
     persistently(async () =>
       client.call("claude_code_reply", {
         sessionId,
-        prompt: noting(name, file),
+        prompt: appending(name, file),
         whenBusy: "queue",
         idempotencyKey: name,
         waitMs: 0,
@@ -176,7 +176,7 @@ it.each(POINTS)(
   async (point) => {
     const { client, file, mark, reply, sessionId } = await started(standIn, `${point},${point}`);
     await reply("second");
-    await atRest(client, sessionId);
+    await waitForRest(client, sessionId);
     expect(readFileSync(mark, "utf8")).toMatch(/^xx?$/);
     await expectWhole(sessionId, { file, names: ["first", "second"], processes: 1 });
     await client.close();
@@ -188,12 +188,12 @@ it.each(POINTS)(
   { timeout: 60_000 },
   async (point) => {
     const { client, file, mark, reply, sessionId } = await started(real, point, { KILL_SKIP: "1" });
-    await atRest(client, sessionId);
+    await waitForRest(client, sessionId);
     const itsProcesses = () => real.processes().filter(({ command }) => command.includes(sessionId));
     await expect.poll(itsProcesses, { timeout: 20_000 }).toEqual([]);
     expect(existsSync(mark)).toBe(false);
     await reply("second");
-    await atRest(client, sessionId);
+    await waitForRest(client, sessionId);
     expect(readFileSync(mark, "utf8")).toBe("x");
     await expectWhole(sessionId, { file, names: ["first", "second"], processes: 2, world: real });
     // The new process has resumed the conversation.

@@ -55,7 +55,7 @@ async function beginHeld(client: Server): Promise<string> {
 }
 
 /** Returns status and result, or `errorSubtype`, of the ended turn. */
-async function ended(client: Server, sessionId: string): Promise<string> {
+async function endOf(client: Server, sessionId: string): Promise<string> {
   const { result, status } = await persistently(async () => client.end(sessionId, 1));
   return `${status} ${result?.errorSubtype ?? result?.result ?? ""}`;
 }
@@ -65,7 +65,7 @@ const MANY = [1, 2, 3, 4, 5];
 
 async function expectNewSessions(client: Server): Promise<void> {
   const ids = await Promise.all(MANY.map(async () => begin(client, back)));
-  expect(await Promise.all(ids.map(async (id) => ended(client, id)))).toEqual(MANY.map(() => "idle Back."));
+  expect(await Promise.all(ids.map(async (id) => endOf(client, id)))).toEqual(MANY.map(() => "idle Back."));
 }
 
 const FAILED = /^(idle Back\.|error start_failed)$/;
@@ -86,7 +86,7 @@ describe("turns at a silent shim", () => {
   afterAll(endAll);
 
   async function expectEnds(turns: Awaited<ReturnType<typeof threeTurns>>, outcomes: RegExp): Promise<void> {
-    const told = await Promise.all(turns.ids.map(async (id) => ended(turns.client, id)));
+    const told = await Promise.all(turns.ids.map(async (id) => endOf(turns.client, id)));
     for (const each of told) expect(each).toMatch(outcomes);
     await expectNewSessions(turns.client);
     await turns.client.close();
@@ -116,7 +116,7 @@ describe("turns at a silent shim", () => {
 
   it.concurrent("a shim frozen at process starts runs no prompt after it thaws", { timeout: 120_000 }, async () => {
     const { client, ids, shim } = await threeTurns("start", "SIGSTOP");
-    const told = await Promise.all(ids.map(async (id) => ended(client, id)));
+    const told = await Promise.all(ids.map(async (id) => endOf(client, id)));
     const failed = ids.filter((_, at) => told[at] === "error start_failed");
     expect(failed.length).toBeGreaterThan(0);
     process.kill(shim, "SIGCONT");
@@ -136,13 +136,13 @@ describe("turns at a silent shim", () => {
       // Freezes Claude Code, so that the interrupt has no effect and the shim has to kill it.
       for (const { command, pid } of world.processes()) if (command.includes(sessionId)) process.kill(pid, "SIGSTOP");
       const pid = await shim();
-      expect(await ended(client, sessionId)).toBe("error inactivity");
+      expect(await endOf(client, sessionId)).toBe("error inactivity");
       await expectNewSessions(client);
       // A thawed shim ends with its last process.
       if (signal === "SIGSTOP") process.kill(pid, "SIGCONT");
       await untilGone([pid]);
       await client.call("claude_code_reply", { sessionId, prompt: back, waitMs: 0 });
-      expect(await ended(client, sessionId)).toBe("idle Back.");
+      expect(await endOf(client, sessionId)).toBe("idle Back.");
       await client.close();
     },
   );
@@ -161,7 +161,7 @@ describe("turns at a frozen shim of a dead daemon", () => {
       stopped.add(pid);
       process.kill(pid, "SIGSTOP");
       await killDaemons(world);
-      expect(await ended(client, sessionId)).toBe("error lost");
+      expect(await endOf(client, sessionId)).toBe("error lost");
       await expectNewSessions(client);
       await client.close();
     },
@@ -175,7 +175,7 @@ describe("turns at a frozen shim of a dead daemon", () => {
       const sessionId = await beginHeld(client);
       const pid = theShim(world);
       await killDaemons(world);
-      expect(await ended(client, sessionId)).toBe("error lost");
+      expect(await endOf(client, sessionId)).toBe("error lost");
       expect(await shim()).toBe(pid);
       await expectNewSessions(client);
       await client.close();

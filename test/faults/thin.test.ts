@@ -88,7 +88,7 @@ async function begin(client: Server, waitMs = 40_000) {
 }
 
 /** Connects a client to a server without a daemon. */
-async function alone(env: Record<string, string>, cwd?: string): Promise<Server> {
+async function withoutDaemon(env: Record<string, string>, cwd?: string): Promise<Server> {
   return world.shared({ main, env: { ...env, CLAUDE_CODE_MCP_DAEMON: "off" }, ...(cwd !== undefined && { cwd }) });
 }
 
@@ -110,7 +110,7 @@ async function stalledInstall() {
   const env = userWithSdk();
   const before = registry.timesFetched(BINARY);
   registry.spoil(BINARY, "stalls");
-  const first = await alone(env);
+  const first = await withoutDaemon(env);
   await begin(first, 0);
   await vi.waitFor(() => expect(registry.timesFetched(BINARY) - before).toBe(1), 20_000);
   return { before, env, first };
@@ -120,7 +120,7 @@ describe.skipIf(hasOwn)("on a machine without Claude Code", () => {
   it("four servers at once fetch Claude Code once, even into a home with spaces and non-ASCII letters", async () => {
     const before = registry.timesFetched(BINARY);
     const env = newUser("Zoë's 家 ");
-    const clients = await Promise.all([alone(env), alone(env), alone(env), alone(env)]);
+    const clients = await Promise.all([withoutDaemon(env), withoutDaemon(env), withoutDaemon(env), withoutDaemon(env)]);
     const answers = await Promise.all(clients.map(async (client) => begin(client)));
     expect(answers).toMatchObject([done, done, done, done]);
     expect(registry.timesFetched(BINARY) - before).toBe(1);
@@ -131,7 +131,7 @@ describe.skipIf(hasOwn)("on a machine without Claude Code", () => {
   });
 
   it("an installation reports progress, and its time does not count as the call's wait", async () => {
-    const client = await alone(userWithSdk());
+    const client = await withoutDaemon(userWithSdk());
     registry.spoil(BINARY, "stalls");
     const lines: string[] = [];
     const answered = vi.fn<() => void>();
@@ -157,7 +157,7 @@ describe.skipIf(hasOwn)("on a machine without Claude Code", () => {
     const { before, env, first } = await stalledInstall();
     process.kill(first.pid, "SIGKILL");
     await first.gone;
-    const next = await alone(env);
+    const next = await withoutDaemon(env);
     const answering = begin(next);
     registry.mend();
     expect(await answering).toMatchObject(done);
@@ -176,14 +176,14 @@ describe.skipIf(hasOwn)("on a machine without Claude Code", () => {
     for (const pid of [first.pid, ...pids]) signal(pid, "SIGKILL");
     await first.gone;
     registry.mend();
-    const next = await alone(env);
+    const next = await withoutDaemon(env);
     expect(await begin(next)).toMatchObject(done);
     expect(registry.timesFetched(BINARY) - before).toBe(2);
     await next.close();
   });
 
   it("wrong bytes and refusals of a registry or proxy are reported with a command", async () => {
-    const client = await alone({ ...userWithSdk(), NPM_CONFIG_FETCH_RETRIES: "0" });
+    const client = await withoutDaemon({ ...userWithSdk(), NPM_CONFIG_FETCH_RETRIES: "0" });
     const told = [
       ["other bytes", /wrong integrity.*Run: npm config delete registry/],
       [401, /refuses it \(E401\).*Run: npm login/],
@@ -201,7 +201,7 @@ describe.skipIf(hasOwn)("on a machine without Claude Code", () => {
   });
 
   it("without a network the error says so, and with one the next session runs", async () => {
-    const client = await alone({ ...userWithSdk(), NPM_CONFIG_FETCH_RETRIES: "0" });
+    const client = await withoutDaemon({ ...userWithSdk(), NPM_CONFIG_FETCH_RETRIES: "0" });
     const { port } = registry;
     await registry.close();
     const [answer] = await Promise.allSettled([begin(client)]);
@@ -235,7 +235,7 @@ it("with a Claude Code in PATH, only the SDK is fetched, and npm ignores a proje
   const [sdk, binary] = [registry.timesFetched(SDK), registry.timesFetched(BINARY)];
   // `npm_config_registry`, as npm sets it for programs started in the project.
   const env = { ...newUser(), PATH: `${bin}:${PATH}`, npm_config_registry: "http://127.0.0.1:1/" };
-  const client = await alone(env, project);
+  const client = await withoutDaemon(env, project);
   expect(await begin(client)).toMatchObject(done);
   expect([registry.timesFetched(SDK) - sdk, registry.timesFetched(BINARY) - binary]).toEqual([1, 0]);
   await client.close();

@@ -89,7 +89,7 @@ afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
 
 /** Returns effects of hostile text; [] if all text stayed text. */
-async function harm(page: Page): Promise<string[]> {
+async function effectsOfText(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`[
     ...(window.harmed === undefined ? [] : ["something ran"]),
     ...[...document.querySelectorAll("script, iframe, object, embed, img, style, base, meta[http-equiv], form[action]")]
@@ -103,14 +103,14 @@ async function harm(page: Page): Promise<string[]> {
 it("the test notices the effects of hostile text", async () => {
   const { page } = await desk.open();
   await page.getByRole("heading", { level: 1 }).waitFor();
-  expect(await harm(page)).toEqual([]);
+  expect(await effectsOfText(page)).toEqual([]);
   await page.evaluate(`{
     const link = document.createElement("a");
     link.href = "javascript:1";
     document.querySelector("main").append(link, document.createElement("img"));
     window.harmed = true;
   }`);
-  expect(await harm(page)).toEqual(["something ran", "<img>", "href=javascript:1"]);
+  expect(await effectsOfText(page)).toEqual(["something ran", "<img>", "href=javascript:1"]);
 });
 
 async function unfoldAll(page: Page): Promise<void> {
@@ -136,7 +136,7 @@ describe("hostile text", () => {
       })
       .toBe(0);
     await window.picture("hostile", false);
-    expect(await harm(page)).toEqual([]);
+    expect(await effectsOfText(page)).toEqual([]);
     // Includes all links: none may be harmful.
     await page.getByText("click me").first().click();
     expect(page.url()).toContain("/console/#/");
@@ -144,7 +144,7 @@ describe("hostile text", () => {
     await page.getByRole("heading", { name: "Approvals" }).waitFor({ timeout: 10_000 });
     await page.getByRole("link", { name: "Sessions", exact: true }).click();
     await page.getByRole("heading", { level: 1, name: "Sessions" }).waitFor();
-    expect(await harm(page)).toEqual([]);
+    expect(await effectsOfText(page)).toEqual([]);
   });
 
   it("hostile text in requests, messages and live text stays text, and hidden characters are shown", async () => {
@@ -169,7 +169,7 @@ describe("hostile text", () => {
     const card = cards(page);
     for (const button of ["Deny…", "Deny…", "Decline…"]) {
       await card.getByRole("button", { name: button, exact: true }).waitFor();
-      expect(await harm(page)).toEqual([]);
+      expect(await effectsOfText(page)).toEqual([]);
       if (button === "Deny…") await card.getByText(/202e/i).first().waitFor();
       await press(card, button);
       await press(card, button.replace("…", ""));
@@ -179,10 +179,10 @@ describe("hostile text", () => {
     await page.getByRole("button", { name: "Send" }).click();
     await expect.poll(async () => entry(page, "Turn done").count()).toBe(2);
     await unfoldAll(page);
-    expect(await harm(page)).toEqual([]);
+    expect(await effectsOfText(page)).toEqual([]);
     await page.getByRole("link", { name: "Approvals", exact: true }).click();
     await page.getByRole("heading", { name: "Recent decisions" }).waitFor();
-    expect(await harm(page)).toEqual([]);
+    expect(await effectsOfText(page)).toEqual([]);
   });
 });
 

@@ -40,7 +40,7 @@ afterAll(async () => {
 });
 
 /** Sends a request with the credentials of the page's own browser; resolves with the status. */
-const forced = async (page: Page, path: string, body: object) =>
+const requestFromPage = async (page: Page, path: string, body: object) =>
   page.evaluate<number>(`(async () => {
     const [key] = Object.keys(localStorage).filter((name) => name.endsWith("console key"));
     const headers = { "content-type": "application/json", "x-console-key": localStorage.getItem(key) };
@@ -83,8 +83,8 @@ it("two users in two windows neither see nor change each other's sessions", asyn
   await bob.go("#/approvals");
   expect(await top(bob.page.getByRole("heading", { name: "Approvals" }))).toBe(here);
   const { requestId } = await (await signIn(desk.http, users.tokens.ann)).asked(session);
-  const answer = await forced(bob.page, `sessions/${session}/requests/${requestId}`, { decision: "allow" });
-  const cancel = await forced(bob.page, `sessions/${session}/cancel`, {});
+  const answer = await requestFromPage(bob.page, `sessions/${session}/requests/${requestId}`, { decision: "allow" });
+  const cancel = await requestFromPage(bob.page, `sessions/${session}/cancel`, {});
   expect([answer, cancel]).toEqual([404, 404]);
   expect(existsSync(file)).toBe(false);
   await press(card, "Allow");
@@ -124,9 +124,9 @@ it("a user with only the scope read sees no control that changes anything, and t
   await window.go("#/start");
   await page.getByText("You can view sessions but not start any").waitFor();
   window.allowFailures(/status of 403/);
-  expect(await forced(page, "sessions", { prompt: "x" })).toBe(403);
+  expect(await requestFromPage(page, "sessions", { prompt: "x" })).toBe(403);
   for (const action of ["reply", "cancel", "delete", "rename"]) {
-    expect(await forced(page, `sessions/${OF_REA}/${action}`, { prompt: "x", title: "x" })).toBe(403);
+    expect(await requestFromPage(page, `sessions/${OF_REA}/${action}`, { prompt: "x", title: "x" })).toBe(403);
   }
 });
 
@@ -145,7 +145,7 @@ it("a user without the scope approve sees the request and whom to ask, but canno
   await card.press("a");
   window.allowFailures(/status of 403/);
   const { requestId } = await (await signIn(desk.http, users.tokens.ron)).asked(session);
-  expect(await forced(page, `sessions/${session}/requests/${requestId}`, { decision: "allow" })).toBe(403);
+  expect(await requestFromPage(page, `sessions/${session}/requests/${requestId}`, { decision: "allow" })).toBe(403);
   expect(existsSync(file)).toBe(false);
   await card.waitFor();
 });

@@ -50,7 +50,7 @@ it("an image that Claude Code has read is shown in its call, without a note abou
 });
 
 /** Encodes an image in a format that Chromium can write. */
-const made = async (page: Page, type: string) =>
+const encodedImage = async (page: Page, type: string) =>
   page.evaluate<string>(`{
     const canvas = Object.assign(document.createElement("canvas"), { width: 40, height: 30 });
     const context = canvas.getContext("2d");
@@ -79,7 +79,7 @@ const watched = `{
 it("only raster formats are shown, as pixels, bounded in size and decoded one at a time", async () => {
   const window = await desk.open();
   const { page } = window;
-  const [jpeg, webp] = [await made(page, "image/jpeg"), await made(page, "image/webp")];
+  const [jpeg, webp] = [await encodedImage(page, "image/jpeg"), await encodedImage(page, "image/webp")];
   const shown = [png(40, 30, GREEN), gif(1, 1), jpeg, webp, png(4_000, 10, GREEN)];
   const refused = [SVG, png(1, 1, GREEN, [30_000, 30_000]), png(2, 2, GREEN).slice(0, 60), "", "PGI+"];
   const events = [...shown, ...refused].map((data, at) =>

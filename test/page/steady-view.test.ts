@@ -34,7 +34,7 @@ afterAll(async () => desk.close());
 const below = async (page: Page) =>
   page.evaluate<number>("document.documentElement.scrollHeight - innerHeight - scrollY");
 /** Returns the word at the top of the view. */
-const wordRead = async (page: Page) =>
+const wordAtTop = async (page: Page) =>
   page.evaluate<string>(`{
     const head = document.querySelector(".session-head").getBoundingClientRect().bottom;
     const { offset, offsetNode } = document.caretPositionFromPoint(document.querySelector(".timeline-timeline").getBoundingClientRect().left + 60, Math.max(head, 60) + 14);
@@ -89,7 +89,7 @@ it("a reader at the end stays there at any window size, and a reader of a line k
     return page.getByRole("button", { name: /^To the end/ }).isVisible();
   };
   await expect.poll(scrolled).toBe(true);
-  const word = await wordRead(page);
+  const word = await wordAtTop(page);
   for (const size of [TURNED, PHONE, { width: 1_280, height: 900 }, { width: 700, height: 900 }]) {
     await page.setViewportSize(size);
     await expect.poll(async () => isBetween(await topOfWord(page, word), 30, 260)).toBe(true);
