@@ -9,7 +9,7 @@ import type { Desk } from "./desk.ts";
 export interface Sights {
   /** Session whose timeline has an item of every kind. */
   readonly everything: string;
-  /** Session with an open request, as are the three below. */
+  /** Session with an open request, like the three below. */
   readonly permission: string;
   readonly command: string;
   readonly question: string;

@@ -186,7 +186,8 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
       const { actions } = await client.call("claude_code_check", quick);
       const deny = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "deny" };
       await client.call("claude_code_check", { ...deny, waitMs: 0 });
-      // Before 2026-07-28 the server can withdraw its form; a later server learns nothing until the person answers.
+      // Before revision 2026-07-28, a server can withdraw its form; since then, a withdrawn form stays open until the person
+      // answers.
       if (kind !== "modern") await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       return { action: "accept", content: { decision: "allow" } };
     };

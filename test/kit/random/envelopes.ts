@@ -131,7 +131,7 @@ const unnumbered = (era: Era) =>
 
 type Unnumbered = ReturnType<typeof unnumbered> extends Arbitrary<infer T> ? T : never;
 
-/** Generates `count` envelopes, the same for the same `seed`. */
+/** Generates `count` envelopes, equal for an equal `seed`. */
 export function envelopes(era: Era, count: number, seed = ENVELOPE_SEED): Envelope[] {
   return fc.sample(unnumbered(era), { seed, numRuns: count }).map((made, at) => spelled(made, at + 1));
 }
