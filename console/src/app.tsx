@@ -10,7 +10,7 @@ import { SignInView } from "./views/sign-in.tsx";
 import { displayLine } from "./parts/text.ts";
 import { dropNotices, notices } from "./state/notices.ts";
 import { route } from "./state/route.ts";
-import { title } from "./state/title.ts";
+import { viewTitle } from "./state/title.ts";
 import { isViewName, VIEWS } from "./state/views.ts";
 import { classNames } from "./parts/class-names.ts";
 import styles from "./frame/frame.module.css";
@@ -80,7 +80,7 @@ function useWindowTitle(): void {
   const waiting = requests.value.length;
   const { view } = route.value;
   const usual = isViewName(view) ? VIEWS[view].name : "Session";
-  const name = isSignedOut.value ? "Sign in" : displayLine(title.value ?? usual);
+  const name = isSignedOut.value ? "Sign in" : displayLine(viewTitle.value ?? usual);
   const text = `${waiting > 0 ? `(${String(waiting)}) ` : ""}${name} · claude-agents-mcp`;
   useEffect(() => {
     document.title = text;

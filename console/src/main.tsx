@@ -5,7 +5,7 @@ import { App } from "./app.tsx";
 import { startRetries } from "./net/backoff.ts";
 import { startNotifications } from "./requests/notify.ts";
 import { startList } from "./sessions/list.ts";
-import { startSession } from "./state/arrive.ts";
+import { startSession } from "./state/sign-in.ts";
 import { startClock } from "./state/clock.ts";
 import { startKeys } from "./state/keys.ts";
 import { startSignOut } from "./state/me.ts";

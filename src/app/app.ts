@@ -1,6 +1,6 @@
 import type { EngineSettings, OverHttp, Running } from "./engine.ts";
 import type { HttpParts, HttpServing, LocalHttp } from "./http.ts";
-import { connectStore, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./store.ts";
+import { connectStore, storeLocation, resolveStoreName, thisProcess, type StoreSettings } from "./store.ts";
 import type { ShimReport } from "../claude/shim/shims.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
@@ -11,19 +11,19 @@ import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Operations } from "../daemon/operations.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
-import { createAuditLog } from "../log/audit.ts";
+import { createAuditLog } from "../log/audit-log.ts";
 import { createLogger } from "../log/logger.ts";
 import type { Masker } from "../log/mask.ts";
 import { lazy } from "../mcp/lazy.ts";
 import type { ServerOptions } from "../mcp/server-options.ts";
-import type { ServerFactory } from "../mcp/http.ts";
-import { createMcpServer } from "../mcp/server.ts";
+import type { ServerFactory } from "../mcp/http-endpoint.ts";
+import { createMcpServer } from "../mcp/mcp-server.ts";
 import { serveOverStdio, type StdioOptions } from "../mcp/stdio.ts";
 import type { Audit } from "../tools/audit.ts";
-import { clientOptions, judgesOf, preload } from "./client-options.ts";
+import { clientOptions, messageChecks, preload } from "./client-options.ts";
 import { Connections, type Connection } from "./connections.ts";
-import { type RecordSettings, recordsOf } from "./environments.ts";
-import { Readiness } from "./readiness.ts";
+import { type RecordSettings, createEnvironments } from "./environments.ts";
+import { LazyStart } from "./lazy-start.ts";
 import type { ClientStart, Terms } from "./terms.ts";
 
 export type { OwnCommand } from "./terms.ts";
@@ -94,8 +94,8 @@ export interface ServedClient extends Pick<StdioOptions, "onClose" | "streams"> 
 /** Returns the command prefix for a pid namespace per Claude Code; empty with `none`. Throws ConfigError if unavailable. */
 export async function isolationOf({ processIsolation }: Config): Promise<readonly string[]> {
   if (processIsolation === "none") return [];
-  const { pidNamespace } = await import("../claude/supervise/isolation.ts");
-  return pidNamespace().catch((error: unknown) => {
+  const { findPidNamespace } = await import("../claude/supervise/isolation.ts");
+  return findPidNamespace().catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
     const advice = "Run the server as root, or install bubblewrap and allow user namespaces; or leave the setting out.";
     throw new ConfigError(`--process-isolation pid-namespace is not available here (${why}). ${advice}`, error);
@@ -110,21 +110,21 @@ export function ownTerms({ config, environment, start }: Pick<AppSettings, "conf
 /** Assembles the application. Modules not needed by a first `initialize` are loaded by the first tool call. */
 export function createApp(settings: AppSettings): App {
   const { config, environment } = settings;
-  const { environments, masker } = recordsOf(settings);
+  const { environments, masker } = createEnvironments(settings);
   const log = createLogger({ level: config.logLevel, masker });
   const connections = new Connections(
     { allowsBypass: config.allowBypass, environments, mayAllow: settings.bounds?.allowBypass !== false },
     log,
   );
-  const audit = auditTo(config.auditLog, log, masker);
-  const sessions = new Readiness<Running, OverHttp>(async (http, over) => {
+  const audit = openAuditLog(config.auditLog, log, masker);
+  const sessions = new LazyStart<Running, OverHttp>(async (http, over) => {
     const { startEngine } = await import("./engine.ts");
     const location = storeLocation(settings);
     const backend = await connectStore(location, { log, over, urls: http?.ownUrls });
-    const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
+    const self = { storeName: await resolveStoreName(location, backend), process: await thisProcess() };
     const parts = { backend, ...self, http, audit, log, masker, environments, connections };
     const running = await startEngine({ ...settings, runsNothing: settings.operations !== undefined }, parts);
-    return withDaemon(running, settings);
+    return addOperations(running, settings);
   });
   const optionsFor = clientOptions(settings, {
     log,
@@ -134,7 +134,7 @@ export function createApp(settings: AppSettings): App {
     stateFolder: stateFolder(environment, process.platform),
   });
   const serveClient = clientServer(connections, optionsFor);
-  const http = new Readiness<HttpServing, ServerFactory>(async (factory) => {
+  const http = new LazyStart<HttpServing, ServerFactory>(async (factory) => {
     // HTTP clients have no lasting connection, so all share one.
     const connection = connections.open(ownTerms(settings));
     const options = optionsFor(connection);
@@ -153,9 +153,9 @@ export function createApp(settings: AppSettings): App {
     // `http` first, because it starts `sessions`: then `sessions.end()` sees everything started.
     const serving = await http.end();
     const running = await sessions.end();
-    if (serving) await leave(serving, running?.engine, config);
+    if (serving) await stopServing(serving, running?.engine, config);
     else if (settings.outlivesClients) await running?.engine.stop(config.drainMs);
-    await end(running);
+    await endEngine(running);
   });
   return {
     log,
@@ -163,25 +163,25 @@ export function createApp(settings: AppSettings): App {
     serveClient,
     serveOperations: (client) => void serveOperations(client, { connections, sessions, log }),
     serveHttp: async (factory) => http.ready(factory),
-    ...ofSessions(sessions, environment),
+    ...sessionMethods(sessions, environment),
     close,
   };
 }
 
-function ofSessions(
-  sessions: Pick<Readiness<Running, OverHttp>, "now" | "ready">,
+function sessionMethods(
+  sessions: Pick<LazyStart<Running, OverHttp>, "now" | "ready">,
   environment: NodeJS.ProcessEnv,
 ): Pick<App, "atWork" | "open" | "preload" | "report"> {
   return {
     atWork: () => sessions.now?.engine.atWork() ?? 0,
-    report: async () => reportOf(await sessions.ready()),
+    report: async () => buildReport(await sessions.ready()),
     // `count()` opens the store and loads the driver.
     open: async () => void (await (await sessions.ready()).store.maintenance.count()),
-    preload: async () => loadAll(await sessions.ready(), environment),
+    preload: async () => preloadAll(await sessions.ready(), environment),
   };
 }
 
-async function withDaemon(running: Running, { operations }: Pick<AppSettings, "operations">): Promise<Running> {
+async function addOperations(running: Running, { operations }: Pick<AppSettings, "operations">): Promise<Running> {
   if (!operations) return running;
   const { withOperations } = await import("../daemon/operations.ts");
   return { ...running, engine: withOperations(running.engine, operations) };
@@ -189,7 +189,7 @@ async function withDaemon(running: Running, { operations }: Pick<AppSettings, "o
 
 interface OperationsParts {
   readonly connections: Connections;
-  readonly sessions: Pick<Readiness<Running, OverHttp>, "ready">;
+  readonly sessions: Pick<LazyStart<Running, OverHttp>, "ready">;
   readonly log: Logger;
 }
 
@@ -200,9 +200,12 @@ async function serveOperations(client: Parameters<App["serveOperations"]>[0], pa
   const onFault = (error: unknown) =>
     log.error("an operation for another process failed", { error: String(error), connection: connection.id });
   try {
-    const [{ engine, termsOf }, { perform }] = await Promise.all([sessions.ready(), import("../daemon/operations.ts")]);
+    const [{ engine, termsOf }, { performOperations }] = await Promise.all([
+      sessions.ready(),
+      import("../daemon/operations.ts"),
+    ]);
     const own = engine.forConnection(termsOf(connection));
-    await perform(streams, own, onFault);
+    await performOperations(streams, own, onFault);
   } catch (error) {
     onFault(error);
   } finally {
@@ -211,7 +214,7 @@ async function serveOperations(client: Parameters<App["serveOperations"]>[0], pa
   }
 }
 
-async function loadAll({ startGuards }: Running, environment: NodeJS.ProcessEnv): Promise<void> {
+async function preloadAll({ startGuards }: Running, environment: NodeJS.ProcessEnv): Promise<void> {
   const [{ preloadSdk }] = await Promise.all([
     import("../claude/runtime.ts"),
     import("../daemon/operations.ts"),
@@ -221,7 +224,7 @@ async function loadAll({ startGuards }: Running, environment: NodeJS.ProcessEnv)
   await startGuards();
 }
 
-async function reportOf({ shims, spares, store }: Running): Promise<NodeReport> {
+async function buildReport({ shims, spares, store }: Running): Promise<NodeReport> {
   const own = (await store.leases.atWork()).filter(({ owner }) => owner?.nodeId === store.nodeId);
   const running = own.filter(({ state: { process } }) => process.phase !== "none" && process.waiting !== true);
   const turns = own.filter(({ state }) => state.turn);
@@ -264,7 +267,7 @@ async function startHttp(
   const own: ServerFactory = (context) => createMcpServer({ ...options, leaving: undefined }, context);
   return serveOverHttp({
     ...parts,
-    ...judgesOf(options),
+    ...messageChecks(options),
     config,
     environment,
     local,
@@ -275,14 +278,14 @@ async function startHttp(
 }
 
 /** Fails `/readyz` first, for load balancers. Then running turns may end, and waiting calls get results. */
-async function leave(serving: HttpServing, engine: Engine | undefined, { drainMs }: Config): Promise<void> {
+async function stopServing(serving: HttpServing, engine: Engine | undefined, { drainMs }: Config): Promise<void> {
   serving.refuseNew();
   await engine?.stop(drainMs);
   await serving.close();
 }
 
 /** Records the interruption of turns first. While processes end, approvers are told. */
-async function end(started: Running | undefined): Promise<void> {
+async function endEngine(started: Running | undefined): Promise<void> {
   await started?.engine.stop(0);
   await Promise.all([started?.engine.drain(), started?.approvers.close(APPROVERS_GRACE_MS)]);
 }
@@ -290,7 +293,7 @@ async function end(started: Running | undefined): Promise<void> {
 /** Time for approvers to receive the last messages, ms, while processes end. */
 const APPROVERS_GRACE_MS = 2_000;
 
-function auditTo(file: string | undefined, log: Logger, masker: Masker): Audit | undefined {
+function openAuditLog(file: string | undefined, log: Logger, masker: Masker): Audit | undefined {
   if (file === undefined) return undefined;
   const onFault = (error: unknown) => log.error("the audit log cannot be written", { file, error: String(error) });
   return createAuditLog({ file, masker, onFault });

@@ -9,14 +9,14 @@ import { storeTraits } from "../config/store.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
 import { lazy } from "../mcp/lazy.ts";
-import { followingOf, type Offer, type ServerOptions } from "../mcp/server-options.ts";
-import { createStates, Unattended } from "../mcp/states.ts";
+import { createFollowing, type ServerContent, type ServerOptions } from "../mcp/server-options.ts";
+import { createRequestStates, UnattendedClients } from "../mcp/form-state.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { BypassSwitch, StartTask, ToolDeps } from "../tools/define.ts";
-import { FirstAnswer } from "../tools/first-answer.ts";
-import { canAnswer, namesOf, sendsLogs, type ToolName } from "../tools/listed.ts";
-import { ReportedTools } from "../tools/reported-tools.ts";
+import { ConnectionNote } from "../tools/connection-note.ts";
+import { hasAnswerTool, listToolNames, sendsLogs, type ToolName } from "../tools/tool-names.ts";
+import { DynamicDescription } from "../tools/dynamic-description.ts";
 
 /** Builds the options of the MCP server that serves a client, from the client's terms. */
 
@@ -43,18 +43,18 @@ export function clientOptions(settings: ClientSettings, parts: ClientParts): (co
   const offer = async () => ({ library: (await import("../mcp/resources/library.ts")).LIBRARY });
   const common = {
     info: settings.info,
-    states: createStates(lazy(async () => stateKey(settings.config, parts))),
-    following: followingOf({ deps: running, log, offer }),
+    states: createRequestStates(lazy(async () => stateKey(settings.config, parts))),
+    following: createFollowing({ deps: running, log, offer }),
   };
-  const shared = { ...parts, common, settings, learned: new ReportedTools() };
-  return (connection) => serverOptionsOf(connection, shared);
+  const shared = { ...parts, common, settings, learned: new DynamicDescription() };
+  return (connection) => buildServerOptions(connection, shared);
 }
 
 /**
  * Returns a note for the first answer if work outlives the client, or if the client wanted a daemon and has none. Otherwise
  * `undefined`: work ends as with any server on stdio or over HTTP.
  */
-function noteOf({
+function firstAnswerNote({
   masker,
   settings,
   toolNames,
@@ -86,15 +86,15 @@ interface SharedParts extends ClientParts {
   readonly settings: ClientSettings;
   readonly common: Pick<ServerOptions, "following" | "info" | "states">;
   /** Shared by all connections with `dynamicDescription`. */
-  readonly learned: ReportedTools;
+  readonly learned: DynamicDescription;
 }
 
 /** Builds the options for `connection`. */
-function serverOptionsOf(connection: Connection, shared: SharedParts): ServerOptions {
+function buildServerOptions(connection: Connection, shared: SharedParts): ServerOptions {
   const { bypass, config, leaving, log } = connection;
-  const toolNames = namesOf(config.toolsets, config.query);
+  const toolNames = listToolNames(config.toolsets, config.query);
   const reported = config.dynamicDescription ? shared.learned : undefined;
-  const deps = lazy(async () => depsOf(connection, { ...shared, reported, toolNames }));
+  const deps = lazy(async () => createToolDeps(connection, { ...shared, reported, toolNames }));
   return {
     ...shared.common,
     toolNames,
@@ -105,16 +105,16 @@ function serverOptionsOf(connection: Connection, shared: SharedParts): ServerOpt
     deps,
     leaving,
     log,
-    offer: lazy(async () => offerOf(config, bypass)),
-    unattended: new Unattended(log),
+    offer: lazy(async () => loadOffer(config, bypass)),
+    unattended: new UnattendedClients(log),
   };
 }
 
 type ForDeps = SharedParts & Pick<ServerOptions, "reported" | "toolNames">;
 
-async function depsOf(connection: Connection, parts: ForDeps): Promise<ToolDeps> {
+async function createToolDeps(connection: Connection, parts: ForDeps): Promise<ToolDeps> {
   const { audit, masker, reported, running, settings, toolNames } = parts;
-  const note = noteOf(parts);
+  const note = firstAnswerNote(parts);
   const { bypass, cwd, heard, id, log } = connection;
   const { engine, termsOf } = await running();
   return {
@@ -123,7 +123,7 @@ async function depsOf(connection: Connection, parts: ForDeps): Promise<ToolDeps>
     audit: audit && ((entry) => audit({ connection: id, ...entry })),
     bypass,
     defaults: { cwd },
-    first: note === undefined ? undefined : new FirstAnswer(note),
+    first: note === undefined ? undefined : new ConnectionNote(note),
     log,
     mask: (fields) => masker.fields(fields),
     onCall: ({ elicitation }) => heard(elicitation !== false),
@@ -152,7 +152,7 @@ function toolSettings(
 > {
   return {
     listed,
-    callersAnswer: canAnswer(listed),
+    callersAnswer: hasAnswerTool(listed),
     startTask: beginTask,
     approvalChain: parseApprovals(config.approvals).approvers,
     now: () => Date.now(),
@@ -163,7 +163,7 @@ function toolSettings(
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
     folders: async (principal, typed) => {
       const [{ foldersBelow }, { confinements }] = await Promise.all([
-        import("../claude/check/folders.ts"),
+        import("../claude/preflight/session-paths.ts"),
         import("../config/confinement.ts"),
       ]);
       const confinement = confinements(config)(principal);
@@ -175,22 +175,22 @@ function toolSettings(
 const beginTask: StartTask = async (...given) => (await import("../mcp/tasks/task-id.ts")).startTask(...given);
 
 /** Returns checks of a message for the HTTP endpoint. The first use loads the tools. */
-export function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "takesAttachments"> {
-  const judges = lazy(async () => import("../mcp/tools.ts"));
+export function messageChecks({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "takesAttachments"> {
+  const judges = lazy(async () => import("../mcp/tool-answers.ts"));
   return {
     scopeMissing: async (caller, body) => (await judges()).scopeMissing((await offer()).tools, caller, body),
     takesAttachments: async (body) => (await judges()).takesAttachments((await offer()).tools, body),
   };
 }
 
-async function offerOf(config: Config, bypass: BypassSwitch): Promise<Offer> {
-  const [{ toolsOf }, { LIBRARY }, { promptsOf }] = await Promise.all([
+async function loadOffer(config: Config, bypass: BypassSwitch): Promise<ServerContent> {
+  const [{ toolsOf }, { LIBRARY }, { availablePrompts }] = await Promise.all([
     import("../tools/toolsets.ts"),
     import("../mcp/resources/library.ts"),
     import("../mcp/prompts/prompts.ts"),
   ]);
   const query = config.query;
-  const prompts = promptsOf(namesOf(config.toolsets, query));
+  const prompts = availablePrompts(listToolNames(config.toolsets, query));
   const gate = () => ({ allowsBypass: bypass.isAllowed(), bound: callerApprovesOf(config) });
   return { tools: toolsOf(config.toolsets, { query, gate }), library: LIBRARY, prompts };
 }
@@ -203,7 +203,7 @@ function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessE
 /** Loads all modules of the first calls, except the Agent SDK. Files of this program may be deleted afterwards. */
 export async function preload(): Promise<void> {
   await Promise.all([
-    import("../claude/check/folders.ts"),
+    import("../claude/preflight/session-paths.ts"),
     import("../claude/runtime.ts"),
     import("../config/confinement.ts"),
     import("../mcp/prompts/completion-answers.ts"),
@@ -213,8 +213,8 @@ export async function preload(): Promise<void> {
     import("../mcp/resources/resource-answers.ts"),
     import("../mcp/tasks/answer.ts"),
     import("../mcp/tasks/task-id.ts"),
-    import("../mcp/tools.ts"),
-    import("../mcp/watch/listen.ts"),
+    import("../mcp/tool-answers.ts"),
+    import("../mcp/watch/listen-request.ts"),
     import("../mcp/watch/session-watch.ts"),
     import("../mcp/watch/subscriptions.ts"),
     import("../security/key-file.ts"),

@@ -2,9 +2,9 @@ import type { JsonObject } from "../domain/json.ts";
 import type { Reach } from "../domain/attendance.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { BypassSwitch } from "../tools/define.ts";
-import { Leaving } from "../tools/leaving.ts";
+import { ClientCleanup } from "../tools/client-cleanup.ts";
 import type { OwnCommand, Terms } from "./terms.ts";
-import type { Environments } from "../claude/environments.ts";
+import type { EnvironmentRecords } from "../claude/environment-records.ts";
 import { unknownVariables } from "../config/load.ts";
 import { withClaudePath } from "../domain/client-environment.ts";
 
@@ -16,7 +16,7 @@ export interface Connection extends Pick<Terms, "cwd" | "config" | "environment"
   /** Bypass switch of this client alone, until its connection closes. */
   readonly bypass: BypassSwitch;
   /** Work to end with the client. */
-  readonly leaving: Leaving;
+  readonly leaving: ClientCleanup;
   /** Call on each tool call, so that `reach` counts the client. `showsForms` is true if the client can show forms. */
   readonly heard: (showsForms: boolean) => void;
   /** Call for each session named by the client, so that `reach` counts the client for requests of `sessionId`. */
@@ -28,7 +28,7 @@ export interface Connection extends Pick<Terms, "cwd" | "config" | "environment"
 interface ConnectionsOptions {
   /** Setting of the operator, in force while no client is connected. */
   readonly allowsBypass: boolean;
-  readonly environments: Environments;
+  readonly environments: EnvironmentRecords;
   /** False if the bounds forbid bypass to all clients. */
   readonly mayAllow: boolean;
 }
@@ -38,9 +38,9 @@ export class Connections {
   readonly #allowsBypass: boolean;
   readonly #mayAllow: boolean;
   readonly #log: Logger;
-  readonly #environments: Environments;
+  readonly #environments: EnvironmentRecords;
   readonly #open = new Map<string, Connection>();
-  readonly #records = new Map<string, ReturnType<Environments["open"]>>();
+  readonly #records = new Map<string, ReturnType<EnvironmentRecords["open"]>>();
   /** By spelling, newest last. Kept after the client has left, because spares started under these command lines stay usable. */
   readonly #ownCommands = new Map<string, OwnCommand>();
   readonly #onNewCommand: (() => void)[] = [];
@@ -66,11 +66,11 @@ export class Connections {
     // Unknown variables of the server were logged at its start.
     if (!isOwn) for (const problem of unknownVariables(terms.environment)) log.warn(problem);
     this.#learn(ownCommands);
-    const leaving = new Leaving(log);
+    const leaving = new ClientCleanup(log);
     const heard = (showsForms: boolean) => this.#heard(id, showsForms);
     const named = (sessionId: string) => this.#name(id, sessionId);
     const bypass = bypassSwitch(terms.config.allowBypass, this.#mayAllow, log);
-    const record = isOwn ? undefined : this.#environments.open(recordOf(terms));
+    const record = isOwn ? undefined : this.#environments.open(clientEnvironment(terms));
     if (record) this.#records.set(id, record);
     const connection = { ...terms, id, heard, named, leaving, log, bypass, environmentId: record?.id ?? "" };
     this.#open.set(id, connection);
@@ -101,7 +101,7 @@ export class Connections {
     const isNew = !sessions.delete(sessionId);
     sessions.add(sessionId);
     const [oldest] = sessions;
-    if (oldest !== undefined && sessions.size > MAX_NAMED) sessions.delete(oldest);
+    if (oldest !== undefined && sessions.size > MAX_SESSIONS) sessions.delete(oldest);
     if (isNew) this.#tellReach([sessionId]);
   }
 
@@ -135,7 +135,7 @@ export class Connections {
 
   #learn(commands: readonly OwnCommand[]): void {
     const spelled = new Map(commands.map((command) => [JSON.stringify(command), command]));
-    if (lengthOf(spelled) > MAX_OWN / 2) {
+    if (totalLength(spelled) > MAX_COMMAND_CHARS / 2) {
       this.#log.warn("a client has a command line that is too long: sessions can start this server by it");
       return;
     }
@@ -145,7 +145,7 @@ export class Connections {
       this.#ownCommands.set(text, command);
     }
     for (const text of this.#ownCommands.keys()) {
-      if (lengthOf(this.#ownCommands) <= MAX_OWN) break;
+      if (totalLength(this.#ownCommands) <= MAX_COMMAND_CHARS) break;
       this.#ownCommands.delete(text);
     }
     if (isNew) for (const listener of this.#onNewCommand) listener();
@@ -160,16 +160,16 @@ export class Connections {
  * Maximum length of all command lines together, characters. Each process gets them in one argument, limited by Linux to 131,072
  * bytes. The least recently used is forgotten first.
  */
-const MAX_OWN = 60_000;
+const MAX_COMMAND_CHARS = 60_000;
 
-function lengthOf(spelled: ReadonlyMap<string, OwnCommand>): number {
+function totalLength(spelled: ReadonlyMap<string, OwnCommand>): number {
   return [...spelled.keys()].reduce((sum, { length }) => sum + length, 0);
 }
 
 /** Maximum number of sessions per connection. The least recently named session is forgotten first. */
-const MAX_NAMED = 10_000;
+const MAX_SESSIONS = 10_000;
 
-function recordOf({ config, environment }: Pick<Terms, "config" | "environment">) {
+function clientEnvironment({ config, environment }: Pick<Terms, "config" | "environment">) {
   return withClaudePath(environment, config.claudePath);
 }
 

@@ -11,8 +11,8 @@ import type { Logger } from "../engine/ports.ts";
 import { mountConsole } from "../console/routes.ts";
 import { createPage } from "../console/page.ts";
 import type { HttpAppOptions } from "../http/http-app.ts";
-import { createRequests } from "../http/permission-requests.ts";
-import type { Readiness } from "./readiness.ts";
+import { createRequestEndpoint } from "../http/permission-requests.ts";
+import type { LazyStart } from "./lazy-start.ts";
 import type { Audit } from "../tools/audit.ts";
 
 /** Assembles the console: API over the engine and page, both served over HTTP. */
@@ -20,7 +20,7 @@ import type { Audit } from "../tools/audit.ts";
 export interface ConsoleParts {
   readonly config: Config;
   readonly version: string;
-  readonly sessions: Readiness<Running, OverHttp>;
+  readonly sessions: LazyStart<Running, OverHttp>;
   readonly allowsBypass: () => boolean;
   readonly publicUrl: () => string;
   /** Aborts on `refuseNew`, before the server stops. */
@@ -32,7 +32,7 @@ export interface ConsoleParts {
 /** Built page, relative to the bundle of this file. */
 const PAGE_FOLDER = fileURLToPath(new URL("../console", import.meta.url));
 
-export function consoleOf(parts: ConsoleParts): NonNullable<HttpAppOptions["console"]> {
+export function createConsole(parts: ConsoleParts): NonNullable<HttpAppOptions["console"]> {
   const { allowsBypass, audit, config, leaving, log, publicUrl, sessions, version } = parts;
   const confine = confinements(config);
   const api = createConsoleApi(() => sessions.get(), {
@@ -42,7 +42,7 @@ export function consoleOf(parts: ConsoleParts): NonNullable<HttpAppOptions["cons
     allowsBypass,
     signsIn: config.auth,
   });
-  const requests = createRequests({
+  const requests = createRequestEndpoint({
     by: CONSOLE,
     engine: () => sessions.get().engine,
     audit: audit && ((entry) => audit({ tool: "console", action: "answer", ...entry })),

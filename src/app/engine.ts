@@ -1,12 +1,12 @@
 import { existsSync, realpathSync } from "node:fs";
-import type { Environments } from "../claude/environments.ts";
+import type { EnvironmentRecords } from "../claude/environment-records.ts";
 import { PackageCache } from "../packages/package-cache.ts";
 import { SDK_VERSION } from "../packages/pinned.ts";
-import { Preparation } from "../claude/preparation.ts";
+import { Installer } from "../claude/installer.ts";
 import { ProtectedPlaces, type ServerPlaces } from "../claude/protected-places.ts";
 import { ClaudeLocator } from "../claude/locate.ts";
 import { claudeRuntime, type ClaudeRuntime } from "../claude/runtime.ts";
-import type { ClaudeSettings } from "../claude/settings.ts";
+import type { ClaudeDependencies } from "../claude/dependencies.ts";
 import { Guards } from "../claude/supervise/guards.ts";
 import type { ShimSettings, Shims } from "../claude/shim/shims.ts";
 import { startApprovers, type StartedApprovers } from "./start-approvers.ts";
@@ -17,7 +17,7 @@ import { confinements } from "../config/confinement.ts";
 import type { Bounds } from "../config/bounds.ts";
 import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
-import { socketCandidates } from "../daemon/folders.ts";
+import { socketCandidates } from "../daemon/socket-folders.ts";
 import type { ConnectionTerms, Engine } from "../engine/api.ts";
 import { systemClock } from "../engine/clock.ts";
 import { createEngine } from "../engine/engine.ts";
@@ -26,9 +26,9 @@ import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Logger, SessionBackend, Spares } from "../engine/ports.ts";
 import type { SessionMasks } from "../log/session-masks.ts";
-import { requestEntry } from "../log/audit.ts";
+import { requestEntry } from "../log/audit-log.ts";
 import { fileAccess } from "../security/files/limited.ts";
-import { ownedPlaces, ownFiles, type Installation } from "../security/owned.ts";
+import { ownedPaths, ownFiles, type Installation } from "../security/installation-paths.ts";
 import { withObserver, type OnAppended } from "../store/open.ts";
 import { stateFolder, userFilePath } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
@@ -91,7 +91,7 @@ interface EngineParts {
   readonly audit: Audit | undefined;
   readonly log: Logger;
   readonly masker: SessionMasks;
-  readonly environments: Environments;
+  readonly environments: EnvironmentRecords;
   readonly connections: Pick<Connections, "allowsBypass" | "onNewCommand" | "onReach" | "ownCommands" | "reach">;
 }
 
@@ -100,10 +100,10 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   fileAccess.onStuck = (paths) => log.warn("files or folders do not answer", { paths });
   const { config, depth } = settings;
   const confine = confinements(config);
-  const approvers = await approversOf(settings, parts, () => engine);
-  const store = followedBy(parts.backend, [http, ...approvers.followers, auditorOf(parts)]);
+  const approvers = await startEngineApprovers(settings, parts, () => engine);
+  const store = withFollowers(parts.backend, [http, ...approvers.followers, requestAuditor(parts)]);
   const runtime = claudeRuntime({
-    ...claudeOf(settings, log),
+    ...createClaude(settings, log),
     environments,
     depth,
     ownCommands: () => connections.ownCommands(),
@@ -121,8 +121,8 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   adoptWhenNamed(runtime, settings);
   // Replaces spares: a session in an older spare could start this server by the new command line, or write files run by
   // sessions of the new client.
-  connections.onNewCommand(() => runtime.spares.stir());
-  environments.onOpen(() => runtime.spares.stir());
+  connections.onNewCommand(() => runtime.spares.fillWhenQuiet());
+  environments.onOpen(() => runtime.spares.fillWhenQuiet());
   const { bounds = {} } = settings;
   const allowsBypass = () => connections.allowsBypass();
   const engine = createEngine({
@@ -151,11 +151,11 @@ function adoptWhenNamed({ shims }: ClaudeRuntime, { named }: EngineSettings): vo
 }
 
 /** Creates the locator and the preparation of Claude Code. */
-function claudeOf({ environment }: EngineSettings, log: Logger): Pick<ClaudeSettings, "claude" | "preparation"> {
+function createClaude({ environment }: EngineSettings, log: Logger): Pick<ClaudeDependencies, "claude" | "installer"> {
   const place = { environment, cacheFolder: cacheFolder(environment) };
   const packages = new PackageCache(place);
   const claude = new ClaudeLocator({ ...place, log, packages });
-  return { claude, preparation: new Preparation({ claude, packages }) };
+  return { claude, installer: new Installer({ claude, packages }) };
 }
 
 /** Returns the server's own files and folders. */
@@ -178,7 +178,7 @@ async function serverPlaces(settings: EngineSettings): Promise<ServerPlaces> {
   const installation = installationOf(settings);
   const principals = Object.values(settings.config.principals);
   return {
-    owned: await ownedPlaces(installation),
+    owned: await ownedPaths(installation),
     files: ownFiles(installation),
     configFolders: principals.flatMap(({ claudeConfigDir }) => claudeConfigDir ?? []),
     trusted: principals.flatMap(({ trustDirs }) => trustDirs ?? []),
@@ -189,7 +189,7 @@ async function serverPlaces(settings: EngineSettings): Promise<ServerPlaces> {
  * Copies each step of a request to the audit log. An entry may come a moment late, because the session's principal is looked
  * up.
  */
-function auditorOf({ audit, backend, log }: EngineParts): { readonly onAppended: OnAppended } | undefined {
+function requestAuditor({ audit, backend, log }: EngineParts): { readonly onAppended: OnAppended } | undefined {
   if (!audit) return undefined;
   const write = async (sessionId: string, entries: readonly JsonObject[]) => {
     const principal = (await backend.rows.principalOf(sessionId)) ?? "";
@@ -204,7 +204,7 @@ function auditorOf({ audit, backend, log }: EngineParts): { readonly onAppended:
   };
 }
 
-function followedBy(
+function withFollowers(
   backend: SessionBackend,
   followers: readonly ({ readonly onAppended: OnAppended } | undefined)[],
 ): SessionBackend {
@@ -215,7 +215,7 @@ function followedBy(
   });
 }
 
-async function approversOf(
+async function startEngineApprovers(
   { approverSecrets: secrets = new Map(), config, info }: EngineSettings,
   { backend: store, ...parts }: EngineParts,
   engine: () => Engine,

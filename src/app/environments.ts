@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { Environments } from "../claude/environments.ts";
+import { EnvironmentRecords } from "../claude/environment-records.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import { withClaudePath } from "../domain/client-environment.ts";
 import { createSessionMasks, type SessionMasks } from "../log/session-masks.ts";
@@ -21,17 +21,17 @@ interface Settings extends RecordSettings {
 }
 
 interface Records {
-  readonly environments: Environments;
+  readonly environments: EnvironmentRecords;
   readonly masker: SessionMasks;
 }
 
 /** Call before the first log line: `learn` masks the secrets of a record as soon as the record exists. */
-export function recordsOf(settings: Settings): Records {
+export function createEnvironments(settings: Settings): Records {
   const { config, environment, environmentKey = randomBytes(32), isApart = false } = settings;
   const masker = createSessionMasks({ ...environment, ...secretsOf(settings) });
   const own = withClaudePath(environment, config.claudePath);
   const learn: SessionMasks["learn"] = (variables, sessionId) => masker.learn(variables, sessionId);
-  return { masker, environments: new Environments(environmentKey, own, { isApart, learn }) };
+  return { masker, environments: new EnvironmentRecords(environmentKey, own, { isApart, learn }) };
 }
 
 /** Returns secrets as variables, because the masker recognizes secrets by variable names. */

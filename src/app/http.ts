@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { consoleOf } from "./console.ts";
+import { createConsole } from "./console.ts";
 import type { OverHttp, Running } from "./engine.ts";
 import { addressOf } from "../config/http.ts";
 import { constants } from "../config/constants.ts";
@@ -8,18 +8,23 @@ import { stateFolder } from "../config/state-folder.ts";
 import { ConfigError } from "../config/error.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuthenticator, firstStartText } from "../http/auth/authenticator.ts";
-import { Connections } from "../http/limits.ts";
+import { Connections } from "../http/http-limits.ts";
 import { createHttpApp, type AuditRefusal, type HttpAppOptions } from "../http/http-app.ts";
 import { storeTraits } from "../config/store.ts";
-import { hostOf, LOOPBACK, type Names } from "../http/guards.ts";
+import { hostOf, LOOPBACK, type AllowedNames } from "../http/request-guards.ts";
 import { createHealth } from "../http/health.ts";
 import { listen, type Listening, type ListenOptions } from "../http/listen.ts";
 import { createMetrics } from "../http/metrics/metrics.ts";
-import { createRequests, type Requests } from "../http/permission-requests.ts";
+import { createRequestEndpoint, type RequestEndpoint } from "../http/permission-requests.ts";
 import { lazy } from "../mcp/lazy.ts";
 import { SessionIds } from "../mcp/session-ids.ts";
-import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "../mcp/http.ts";
-import type { Readiness } from "./readiness.ts";
+import {
+  createHttpEndpoint,
+  type HttpEndpoint,
+  type HttpEndpointOptions,
+  type ServerFactory,
+} from "../mcp/http-endpoint.ts";
+import type { LazyStart } from "./lazy-start.ts";
 import { signingKey } from "./signing-key.ts";
 import { storeLocation } from "./store.ts";
 import { connectionLimit } from "../security/descriptors.ts";
@@ -38,7 +43,7 @@ export interface HttpParts {
   readonly local: LocalHttp | undefined;
   readonly allowsBypass: () => boolean;
   /** Engine, started here because its start needs `ownUrls`. */
-  readonly sessions: Readiness<Running, OverHttp>;
+  readonly sessions: LazyStart<Running, OverHttp>;
   readonly version: string;
   readonly scopeMissing: HttpAppOptions["scopeMissing"];
   readonly takesAttachments: HttpAppOptions["takesAttachments"];
@@ -64,10 +69,10 @@ export interface HttpServing {
 }
 
 /** Time for clients to take the last answers after all calls have ended, ms. */
-const LAST_WORDS_MS = 2_000;
+const LAST_ANSWERS_MS = 2_000;
 
 /** Addresses to listen on, but not to connect to. */
-const EVERY_ADDRESS = /\/\/(?:0\.0\.0\.0|\[::\])(?=:|$)/;
+const WILDCARD_ADDRESS = /\/\/(?:0\.0\.0\.0|\[::\])(?=:|$)/;
 
 /** Throws ConfigError if `address` cannot be listened on. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
@@ -78,15 +83,16 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const endpoint = createHttpEndpoint({
     factory,
     limits: { idleMs, most: maxStreams },
-    ids: new SessionIds(lazy(async () => keyOfIds(parts))),
+    ids: new SessionIds(lazy(async () => deriveIdKey(parts))),
     following: parts.following,
     log,
   });
   const leaving = new AbortController();
   let origin = "";
   // A local user connects directly, even if `config.publicUrl` names a proxy.
-  const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin.replace(EVERY_ADDRESS, "//localhost");
-  const auth = await authenticatorOf(parts, host, publicUrl);
+  const publicUrl = () =>
+    (parts.local ? undefined : config.publicUrl) ?? origin.replace(WILDCARD_ADDRESS, "//localhost");
+  const auth = await createHttpAuthenticator(parts, host, publicUrl);
   const metrics = createMetrics({ version, gaugeSources: () => sessions.now, log });
   const connections = new Connections({ most: maxConnections || connectionLimit(), anonymousMs: ANONYMOUS_MS }, log);
   const app = createHttpApp({
@@ -97,16 +103,16 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     scopeMissing,
     takesAttachments,
     mcp: endpoint.fetch,
-    requests: requestsOf(parts),
-    console: config.console ? consoleOf({ ...parts, publicUrl, leaving: leaving.signal }) : undefined,
-    health: healthOf(parts, leaving.signal),
+    requests: createAuditedRequests(parts),
+    console: config.console ? createConsole({ ...parts, publicUrl, leaving: leaving.signal }) : undefined,
+    health: createHealthCheck(parts, leaving.signal),
     metrics,
-    audit: auditOf(parts),
+    audit: refusalAudit(parts),
     log,
   });
   const fetch: ListenOptions["fetch"] = async (request, bindings) => app.fetch(request, bindings);
   const flag = parts.local ? "--port" : "--http";
-  const onSlowReader = cutting(metrics, log);
+  const onSlowReader = slowReaderHandler(metrics, log);
   const bounds = { receiveMs, sendMs, onSlowReader, connections };
   const listening = await listen({ host, port, fetch, ...bounds }).catch((error: unknown) => cannotListen(flag, error));
   origin = listening.url;
@@ -129,7 +135,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
 }
 
 /** Derives the key from state folder and store, so that another server with both accepts the clients of this server. */
-async function keyOfIds({ config, environment, log }: HttpParts): Promise<Uint8Array> {
+async function deriveIdKey({ config, environment, log }: HttpParts): Promise<Uint8Array> {
   const folder = stateFolder(environment, process.platform);
   const lost = "clients of the 2025 protocol begin anew";
   const key = await signingKey({ purpose: "protocol-session", stateFolder: folder, lost, log });
@@ -137,7 +143,7 @@ async function keyOfIds({ config, environment, log }: HttpParts): Promise<Uint8A
   return createHmac("sha256", key).update(text).digest();
 }
 
-function healthOf({ sessions, version }: HttpParts, leaving: AbortSignal) {
+function createHealthCheck({ sessions, version }: HttpParts, leaving: AbortSignal) {
   return createHealth({
     version,
     busyWith: () => (leaving.aborted ? "draining" : sessions.now ? undefined : "starting"),
@@ -145,7 +151,7 @@ function healthOf({ sessions, version }: HttpParts, leaving: AbortSignal) {
   });
 }
 
-function cutting(metrics: ReturnType<typeof createMetrics>, log: Logger): ListenOptions["onSlowReader"] {
+function slowReaderHandler(metrics: ReturnType<typeof createMetrics>, log: Logger): ListenOptions["onSlowReader"] {
   return () => {
     metrics.slowReaderCut();
     log.warn("a client that did not read its answer was cut off");
@@ -156,17 +162,21 @@ function cutting(metrics: ReturnType<typeof createMetrics>, log: Logger): Listen
 const ANONYMOUS_MS = 10_000;
 
 async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<void> {
-  const closed = listening.close(LAST_WORDS_MS);
+  const closed = listening.close(LAST_ANSWERS_MS);
   await endpoint.close();
   await closed;
 }
 
-async function authenticatorOf({ config, environment, local, log }: HttpParts, host: string, publicUrl: () => string) {
+async function createHttpAuthenticator(
+  { config, environment, local, log }: HttpParts,
+  host: string,
+  publicUrl: () => string,
+) {
   const own = Object.values(config.principals).flatMap((terms) =>
     terms.allowDirs === "any" ? [] : (terms.allowDirs ?? []),
   );
   const workFolders = [...config.allowDirs, ...own];
-  const taken = local ? { ...config, ...NO_OTHERS } : config;
+  const taken = local ? { ...config, ...LOCAL_USER_ONLY } : config;
   return createAuthenticator({
     ...taken,
     host,
@@ -179,16 +189,16 @@ async function authenticatorOf({ config, environment, local, log }: HttpParts, h
 }
 
 /** Accepts the local user only. */
-const NO_OTHERS = { principals: {}, oauth: undefined };
+const LOCAL_USER_ONLY = { principals: {}, oauth: undefined };
 
 /** Adds refused requests to the audit log. */
-function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
+function refusalAudit({ audit }: HttpParts): AuditRefusal | undefined {
   return audit && (({ address, principal, reason }) => audit({ principal, tool: "http", address, outcome: reason }));
 }
 
 /** Serves answers to permission requests and writes the audit log of them. */
-function requestsOf({ audit, sessions }: HttpParts): Requests {
-  return createRequests({
+function createAuditedRequests({ audit, sessions }: HttpParts): RequestEndpoint {
+  return createRequestEndpoint({
     by: "webhook",
     engine: () => sessions.get().engine,
     audit: audit && ((entry) => audit({ tool: "http", action: "answer", ...entry })),
@@ -203,7 +213,7 @@ function cannotListen(flag: string, error: unknown): never {
 }
 
 /** Returns URL patterns by which a session could reach this server. */
-function urlsOf({ hosts }: Names, origin: string, publicUrl: string): string[] {
+function urlsOf({ hosts }: AllowedNames, origin: string, publicUrl: string): string[] {
   const { port } = new URL(origin);
   const own = [...hosts].map((host) => `http://${host}:${port}/*`);
   // A host name may also lead here through a proxy of unknown scheme and port.
@@ -212,7 +222,7 @@ function urlsOf({ hosts }: Names, origin: string, publicUrl: string): string[] {
   return [`${publicUrl.replace(/\/+$/, "")}/*`, ...own, ...proxied];
 }
 
-function namesOf({ allowHosts, allowOrigins, publicUrl }: Config, host: string): Names {
+function namesOf({ allowHosts, allowOrigins, publicUrl }: Config, host: string): AllowedNames {
   const own = publicUrl === undefined ? [] : [urlOf(publicUrl)];
   const bound = LOOPBACK.has(host) || host === "0.0.0.0" || host === "[::]" ? [...LOOPBACK] : [host];
   return {

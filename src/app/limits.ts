@@ -3,7 +3,7 @@ import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf, rulesOf } from "../config/approvals/settings.ts";
 import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
-import type { EngineOptions } from "../engine/node.ts";
+import type { EngineOptions } from "../engine/engine-node.ts";
 import type { ProcessLimits } from "../engine/process-limiter.ts";
 import type { Connections } from "./connections.ts";
 
@@ -38,7 +38,7 @@ export function unattendedOf(connections: Pick<Connections, "onReach" | "reach">
   };
 }
 
-export function processLimitsOf({ maxLive = livesInMemory() }: Config): ProcessLimits {
+export function processLimitsOf({ maxLive = maxLiveByMemory() }: Config): ProcessLimits {
   const maxStarting = Math.max(2, availableParallelism());
   return { maxLive, maxStarting, maxBackground: Math.floor(maxLive * constants().maxBackgroundShare) };
 }
@@ -47,7 +47,7 @@ export function processLimitsOf({ maxLive = livesInMemory() }: Config): ProcessL
 const PROCESS_BYTES = 110_000_000;
 
 /** Leaves half of `totalmem()` to the rest of the machine. */
-function livesInMemory(): number {
+function maxLiveByMemory(): number {
   return Math.max(4, Math.floor(totalmem() / 2 / PROCESS_BYTES));
 }
 

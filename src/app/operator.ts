@@ -9,7 +9,7 @@ import type { Confinement } from "../domain/principal.ts";
 import type { Places } from "../domain/approvals/session-policy.ts";
 import type { ConnectionTerms } from "../engine/api.ts";
 import type { Operator } from "../engine/policy/operator.ts";
-import { canAnswer, namesOf, switchIn } from "../tools/listed.ts";
+import { hasAnswerTool, listToolNames, findBypassTool } from "../tools/tool-names.ts";
 
 /** Translates the settings of a client, or of the server itself, into the terms of the engine. */
 
@@ -28,13 +28,13 @@ export function operatorOf(
   { config, environment }: Given,
   { allowsBypass, bounds, depth, environmentId }: Parts,
 ): Operator {
-  const own = allowed({ config, environment }, { allowsBypass, depth });
+  const own = gateAndLimits({ config, environment }, { allowsBypass, depth });
   const terms = { ...own, initMs: constants().sessionInitTimeoutMs, environmentId };
   if (Object.keys(bounds).length === 0) return terms;
   const atMost = atBounds(config, bounds);
   // `bounds` do not depend on the bypass switch of a connection.
   const bypass = () => bounds.allowBypass ?? true;
-  return { ...terms, bounds: allowed({ config: atMost, environment }, { allowsBypass: bypass, depth }) };
+  return { ...terms, bounds: gateAndLimits({ config: atMost, environment }, { allowsBypass: bypass, depth }) };
 }
 
 /** Returns the terms of a connection for the engine. */
@@ -45,13 +45,13 @@ export function connectionTerms(
   return { ...operatorOf(given, { ...parts, environmentId, allowsBypass: () => bypass.isAllowed() }), id, named };
 }
 
-function allowed({ config, environment }: Given, { allowsBypass, depth }: Pick<Parts, "allowsBypass" | "depth">) {
+function gateAndLimits({ config, environment }: Given, { allowsBypass, depth }: Pick<Parts, "allowsBypass" | "depth">) {
   const confine = confinements(config);
-  const listed = namesOf(config.toolsets, config.query);
+  const listed = listToolNames(config.toolsets, config.query);
   const gate: Operator["gate"] = {
     allowsBypass,
-    callersAnswer: canAnswer(listed),
-    switchedBy: switchIn(listed),
+    callersAnswer: hasAnswerTool(listed),
+    switchedBy: findBypassTool(listed),
     callerApproves: callerApprovesOf(config),
     sandbox: config.sandbox,
     sandboxDomains: config.sandbox === "off" ? [] : sandboxDomainsOf(config),

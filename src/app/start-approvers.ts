@@ -33,7 +33,7 @@ export interface StartedApprovers {
 export async function startApprovers(dependencies: ApproverDependencies): Promise<StartedApprovers> {
   const { engine, log, store } = dependencies;
   const { approvers } = parseApprovals(dependencies.config.approvals);
-  const all = await Promise.all(APPROVERS.map(async (approver) => startedOf(approver, dependencies, approvers)));
+  const all = await Promise.all(APPROVERS.map(async (approver) => startApprover(approver, dependencies, approvers)));
   const started = all.flatMap((each) => each ?? []);
   const ports = new Map(
     started.flatMap(({ name, port }): [ApproverName, ApproverPort][] => (port ? [[name, port]] : [])),
@@ -46,7 +46,7 @@ export async function startApprovers(dependencies: ApproverDependencies): Promis
   };
 }
 
-async function startedOf(
+async function startApprover(
   { name, start }: Approver,
   { audit, config, http, log, masker, secrets, store, version }: ApproverDependencies,
   approvalChain: readonly ApproverName[],

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { approverFields } from "../config/approvals/approver-fields.ts";
-import { GONE_VARIABLES } from "../config/gone.ts";
+import { REMOVED_VARIABLES } from "../config/removed.ts";
 import { httpFields } from "../config/http.ts";
 import { loadConfig } from "../config/load.ts";
 import { QUERY_KEYS, QUERY_VARIABLES } from "../config/query.ts";
@@ -19,7 +19,7 @@ import {
   type StaticSettings,
   type TableSetting,
 } from "../proxy/static-file.ts";
-import { modeInForce } from "../tools/query/settings.ts";
+import { effectiveMode } from "../tools/query/settings.ts";
 import { createApp } from "./app.ts";
 
 /** Writes the static answers of a proxy to stdout, as a real server gives them. Run by the build; not part of the package. */
@@ -51,12 +51,12 @@ const CLIENTS = [
   { client: "claude-code", oneWait: true },
 ];
 
-interface Asked {
+interface AskOptions {
   readonly client?: string;
   readonly version?: string;
 }
 
-type Ask = (method: string, asked?: Asked) => Promise<JsonFields>;
+type Ask = (method: string, asked?: AskOptions) => Promise<JsonFields>;
 
 /** Starts a server with flags `argv`. Returns functions to ask it as a client of each era. */
 function server(...argv: string[]): Record<Era, Ask> {
@@ -91,15 +91,15 @@ function server(...argv: string[]): Record<Era, Ask> {
   };
 }
 
-function fieldsOf(value: unknown): JsonFields {
+function requireFields(value: unknown): JsonFields {
   if (typeof value !== "object" || value === null) throw new Error(`no object: ${String(value)}`);
   return { ...value };
 }
 
 /** Throws on an error, and on an answer that a proxy would serialize differently. */
 function resultIn(line: string, method: string): JsonFields {
-  const { id, jsonrpc, result } = fieldsOf(JSON.parse(line));
-  if (`${JSON.stringify({ result, jsonrpc, id })}\n` === line) return fieldsOf(result);
+  const { id, jsonrpc, result } = requireFields(JSON.parse(line));
+  if (`${JSON.stringify({ result, jsonrpc, id })}\n` === line) return requireFields(result);
   throw new Error(`${method} is answered in another form: ${line.slice(0, 200)}`);
 }
 
@@ -116,8 +116,8 @@ async function capabilities(): Promise<Record<string, JsonFields>> {
     const { legacy, modern } = server("--toolsets", toolset);
     const [first, later] = await Promise.all([legacy("initialize"), modern("server/discover")]);
     return [
-      [capabilityKey("legacy", traits), fieldsOf(first["capabilities"])],
-      [capabilityKey("modern", traits), fieldsOf(later["capabilities"])],
+      [capabilityKey("legacy", traits), requireFields(first["capabilities"])],
+      [capabilityKey("modern", traits), requireFields(later["capabilities"])],
     ] as const;
   });
   return Object.fromEntries((await Promise.all(rows)).flat());
@@ -132,7 +132,7 @@ async function tools(): Promise<StaticFile["tools"]> {
       const { legacy, modern } = server("--toolsets", "all", ...flags);
       const [first, later] = await Promise.all([legacy("tools/list", { client }), modern("tools/list", { client })]);
       if (!isSame(first["tools"], later["tools"])) throw new Error("the two eras list tools differently");
-      const all = Object.values(fieldsOf(first["tools"])).map(listedTool);
+      const all = Object.values(requireFields(first["tools"])).map(listedTool);
       return [variantKey(traits), Object.fromEntries(all.map((tool) => [String(tool["name"]), tool]))];
     }),
   );
@@ -146,9 +146,11 @@ async function tools(): Promise<StaticFile["tools"]> {
 }
 
 function listedTool(value: unknown): ListedTool {
-  const tool = fieldsOf(value);
-  const { properties, ...schema } = fieldsOf(tool["inputSchema"]);
-  const parameters = Object.entries(fieldsOf(properties)).map(([name, each]) => [name, fieldsOf(each)] as const);
+  const tool = requireFields(value);
+  const { properties, ...schema } = requireFields(tool["inputSchema"]);
+  const parameters = Object.entries(requireFields(properties)).map(
+    ([name, each]) => [name, requireFields(each)] as const,
+  );
   // Puts `properties` last, as in the listing.
   return { ...tool, inputSchema: { ...schema, properties: Object.fromEntries(parameters) } };
 }
@@ -181,12 +183,12 @@ function replacedModes(): string[] {
   const all = PERMISSION_MODES.flatMap((mode) =>
     BOUNDS.flatMap((bound) => [true, false].map((allowsBypass) => ({ mode, bound, allowsBypass }))),
   );
-  const replaced = all.filter(({ mode, ...gate }) => modeInForce(mode, gate).why !== undefined);
+  const replaced = all.filter(({ mode, ...gate }) => effectiveMode(mode, gate).why !== undefined);
   return replaced.map(({ allowsBypass, bound, mode }) => modeKey(mode, bound, allowsBypass));
 }
 
 function table(): TableSetting[] {
-  const gone = GONE_VARIABLES.map((name) => ({
+  const gone = REMOVED_VARIABLES.map((name) => ({
     key: name,
     flag: name,
     variable: name,

@@ -2,7 +2,7 @@ import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits, type StoreLocation } from "../config/store.ts";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
-import { realPathOf } from "../security/paths.ts";
+import { findRealPath } from "../security/paths.ts";
 
 /** Finds and opens the session store of the user. Loads modules on first use. */
 
@@ -26,7 +26,7 @@ async function installDriver(): Promise<void> {
 }
 
 /** Installs the driver, but stops waiting once `over` aborts. npm continues after the end of this process. */
-async function driverUnless(over?: AbortSignal): Promise<void> {
+async function installDriverUntil(over?: AbortSignal): Promise<void> {
   const ended = new Promise<never>((_, reject) => {
     over?.addEventListener("abort", () => reject(new Error("The server is shutting down.")));
   });
@@ -37,16 +37,16 @@ async function driverUnless(over?: AbortSignal): Promise<void> {
  * Names the store: equal for all servers of a file, whatever links lead to it. A store in memory is named by `nodeId`, because
  * it belongs to one server.
  */
-export async function storeNameOf(location: StoreLocation, { nodeId }: SessionBackend): Promise<string> {
+export async function resolveStoreName(location: StoreLocation, { nodeId }: SessionBackend): Promise<string> {
   const { file, isShared, text } = storeTraits(location);
   if (!isShared) return nodeId;
-  const real = file === undefined ? undefined : await realPathOf(file);
+  const real = file === undefined ? undefined : await findRealPath(file);
   return real ?? text;
 }
 
 export async function thisProcess(): Promise<{ pid: number; startedAt: string }> {
-  const { startTime, UNKNOWN } = await processes();
-  return { pid: process.pid, startedAt: (await startTime(process.pid)) ?? UNKNOWN };
+  const { startTime, UNKNOWN_START } = await processes();
+  return { pid: process.pid, startedAt: (await startTime(process.pid)) ?? UNKNOWN_START };
 }
 
 /** True if process `pid` still runs and started at `startedAt`. */
@@ -54,9 +54,9 @@ export async function isRunning(pid: number, startedAt: string): Promise<boolean
   return (await processes()).isRunning(pid, startedAt);
 }
 
-/** False for `UNKNOWN`: the system has not reported a start time. */
+/** False for `UNKNOWN_START`: the system has not reported a start time. */
 export async function isKnownStart(startedAt: string): Promise<boolean> {
-  return startedAt !== (await processes()).UNKNOWN;
+  return startedAt !== (await processes()).UNKNOWN_START;
 }
 
 /** Loaded on first use, because `initialize` runs without `tree.ts`. */
@@ -67,7 +67,7 @@ export async function connectStore(
   location: StoreLocation,
   { log, over, urls = [] }: { log: Logger; over?: AbortSignal; urls?: readonly string[] | undefined },
 ): Promise<SessionBackend> {
-  if (!(await hasDriver())) await driverUnless(over);
+  if (!(await hasDriver())) await installDriverUntil(over);
   const [{ openStore }, { systemClock }, process] = await Promise.all([
     import("../store/open.ts"),
     import("../engine/clock.ts"),

@@ -1,12 +1,12 @@
 import { homedir } from "node:os";
-import { bySource, type ConfigSources } from "../config/given.ts";
-import { givenIn } from "../config/load.ts";
+import { bySource, type ConfigSources } from "../config/given-values.ts";
+import { readGiven } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { clientSettings, termsWithin, type ServerSettings } from "../config/server-settings.ts";
 import { ConfigError } from "../config/error.ts";
 import type { ClientHello } from "../daemon/wire.ts";
 import { stat } from "../security/files/limited.ts";
-import { namesOf } from "../tools/listed.ts";
+import { listToolNames } from "../tools/tool-names.ts";
 
 /** Start of this program by a client. With a daemon, another process serves the client. */
 export interface ClientStart {
@@ -32,7 +32,7 @@ export interface Terms extends ClientStart {
 }
 
 /** Returns the terms of a client of a daemon. Throws ConfigError for settings that are invalid or not for clients. */
-export function termsOf(
+export function readClientTerms(
   hello: ClientHello,
   { ownCommands, server }: Pick<Terms, "ownCommands"> & { readonly server: ServerSettings },
 ): Terms {
@@ -43,30 +43,30 @@ export function termsOf(
 }
 
 /** Names each faulty term in the message by the client's source: flag, variable or file key. */
-export function namedForClient(error: unknown, hello: ClientHello, { user }: ServerSettings): unknown {
+export function withClientSources(error: unknown, hello: ClientHello, { user }: ServerSettings): unknown {
   if (!(error instanceof ConfigError)) return error;
-  return new ConfigError(bySource(error.message, new Map([...user.given, ...givenIn(sourcesOf(hello))])), error);
+  return new ConfigError(bySource(error.message, new Map([...user.given, ...readGiven(sourcesOf(hello))])), error);
 }
 
 /** Throws ConfigError unless `query.cwd` is a folder. Otherwise every query without `cwd` would fail and blame its caller. */
 export async function requireQueryFolder({ query, toolsets }: Config): Promise<void> {
   const { cwd } = query;
-  if (cwd === undefined || !namesOf(toolsets, query).includes("claude_code_query")) return;
-  const isThere = await stat(cwd).then((found) => found.isDirectory(), mayBeThere);
+  if (cwd === undefined || !listToolNames(toolsets, query).includes("claude_code_query")) return;
+  const isThere = await stat(cwd).then((found) => found.isDirectory(), mayExist);
   if (isThere) return;
   throw new ConfigError(`query.cwd is ${JSON.stringify(cwd)}: there is no such folder. Name an existing one.`);
 }
 
 /** True unless `error` means "not found": the folder may be on a disk that does not answer now. */
-function mayBeThere(error: unknown): boolean {
+function mayExist(error: unknown): boolean {
   return !(error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR"));
 }
 
 function sourcesOf({ argv, configFile, cwd, environment }: ClientHello): ConfigSources {
-  return { argv, env: environment, cwd, home: homeIn(environment), readFile: readerOf(configFile) };
+  return { argv, env: environment, cwd, home: homeIn(environment), readFile: configFileReader(configFile) };
 }
 
-function readerOf(file: ClientHello["configFile"]): NonNullable<ConfigSources["readFile"]> {
+function configFileReader(file: ClientHello["configFile"]): NonNullable<ConfigSources["readFile"]> {
   return (path) => {
     if (file && "text" in file) return file.text;
     throw new ConfigError(file?.fault ?? `${path} was not read`);

@@ -18,7 +18,7 @@ export interface OffersOptions {
   readonly log: Pick<Logger, "error" | "warn">;
 }
 
-interface Turn {
+interface ApproverTurn {
   readonly sessionId: string;
   readonly requestId: string;
   readonly name: ApproverName;
@@ -34,7 +34,7 @@ export class Offers {
   /** Open requests by `sessionId`, from the state after the last change. */
   readonly #open = new Map<string, readonly OpenRequest[]>();
   /** Current offers, by `requestId`. */
-  readonly #offered = new Map<string, Turn>();
+  readonly #offered = new Map<string, ApproverTurn>();
 
   constructor(options: OffersOptions) {
     this.#options = options;
@@ -44,7 +44,8 @@ export class Offers {
   onAppended(sessionId: string, { at, events, state: { requests } }: Append): void {
     if (requests.length === 0) this.#open.delete(sessionId);
     else this.#open.set(sessionId, requests);
-    for (const turn of this.#offered.values()) if (turn.sessionId === sessionId && !this.#openOf(turn)) this.#end(turn);
+    for (const turn of this.#offered.values())
+      if (turn.sessionId === sessionId && !this.#findOpen(turn)) this.#end(turn);
     for (const { data, type } of events) {
       if (type === "permission.asked" || type === "question.asked") {
         this.#begin({ sessionId, requestId: data.requestId, at }, data);
@@ -57,7 +58,7 @@ export class Offers {
   }
 
   /** No-op if the request's approver has no port, or the request was answered at once (by a rule, for example). */
-  #begin(which: Omit<Turn, "name" | "port">, request?: PermissionRequest): void {
+  #begin(which: Omit<ApproverTurn, "name" | "port">, request?: PermissionRequest): void {
     const { sessionId, requestId } = which;
     const open = this.#find(sessionId, requestId);
     const name = open?.approver;
@@ -68,7 +69,7 @@ export class Offers {
     this.#offer(turn, open, request).catch((error: unknown) => this.#failed(turn, error));
   }
 
-  async #offer(turn: Turn, open: OpenRequest, given: PermissionRequest | undefined): Promise<void> {
+  async #offer(turn: ApproverTurn, open: OpenRequest, given: PermissionRequest | undefined): Promise<void> {
     const { requestId, sessionId } = turn;
     const { store } = this.#options;
     const record = store.rows.get(sessionId);
@@ -76,14 +77,14 @@ export class Offers {
     const request = given ?? requestOf((await store.log.read(sessionId, open.eventId, 1)).at(0));
     const known = await record;
     if (!request || !known || this.#offered.get(requestId) !== turn) return;
-    const session = sessionOf(known);
-    const reception = await turn.port.offer(this.#offeredOf(turn, { session, request, open }));
+    const session = offeredSession(known);
+    const reception = await turn.port.offer(this.#buildOffer(turn, { session, request, open }));
     if (reception.is !== "withdrawn") await this.#report(turn, session, reception);
   }
 
   /** Reports `reception` to the approval chain: delivered, or unreachable so that the next approver is asked. */
   async #report(
-    { name: approver, requestId, sessionId }: Turn,
+    { name: approver, requestId, sessionId }: ApproverTurn,
     { principal }: OfferedSession,
     reception: Exclude<Reception, { is: "withdrawn" }>,
   ): Promise<void> {
@@ -99,32 +100,32 @@ export class Offers {
     }
   }
 
-  #offeredOf(turn: Turn, about: Pick<Offered, "request" | "open" | "session">): Offered {
+  #buildOffer(turn: ApproverTurn, about: Pick<Offered, "request" | "open" | "session">): Offered {
     const { at, name, requestId, sessionId } = turn;
     const caller = { principal: about.session.principal, scopes: SCOPES };
     return {
       ...about,
       sessionId,
       at,
-      until: () => endOf(this.#openOf(turn)),
+      until: () => deadlineOf(this.#findOpen(turn)),
       answer: async (given) => {
         await this.#options.engine().answer(caller, sessionId, { ...given, requestId, by: name });
       },
     };
   }
 
-  #failed({ name, requestId, sessionId }: Turn, error: unknown): void {
+  #failed({ name, requestId, sessionId }: ApproverTurn, error: unknown): void {
     const why = { approver: name, sessionId, requestId, error: String(error) };
     this.#options.log.error("a request could not be offered", why);
   }
 
-  #end({ port, requestId }: Turn): void {
+  #end({ port, requestId }: ApproverTurn): void {
     this.#offered.delete(requestId);
     port.withdraw(requestId);
   }
 
   /** Returns the request while it is with this approver, otherwise `undefined`. */
-  #openOf({ name, requestId, sessionId }: Turn): OpenRequest | undefined {
+  #findOpen({ name, requestId, sessionId }: ApproverTurn): OpenRequest | undefined {
     const open = this.#find(sessionId, requestId);
     return open?.approver === name ? open : undefined;
   }
@@ -134,11 +135,11 @@ export class Offers {
   }
 }
 
-function endOf(open: OpenRequest | undefined): number {
+function deadlineOf(open: OpenRequest | undefined): number {
   return open?.approverDeadline ?? 0;
 }
 
 /** Facts about a session that approvers may see. */
-export function sessionOf({ principal, spec, title = spec.title }: SessionRecord): OfferedSession {
+export function offeredSession({ principal, spec, title = spec.title }: SessionRecord): OfferedSession {
   return { principal, ...(title !== undefined && { title }), cwd: spec.cwd };
 }

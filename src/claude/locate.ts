@@ -3,11 +3,11 @@ import { dirname } from "node:path";
 import { CLAUDE_PATH } from "../domain/client-environment.ts";
 import { AppError } from "../domain/error.ts";
 import type { Logger } from "../engine/ports.ts";
-import { bundledClaudes, existingOnce, ownBinaryPackage, ownPlaces } from "./binary.ts";
+import { bundledClaudes, distinctExecutables, platformPackage, userClaudeFiles } from "./claude-files.ts";
 import type { PackageCache } from "../packages/package-cache.ts";
 import { SDK, type Pinned } from "../packages/pinned.ts";
 import { access, fileAccess, realpath } from "../security/files/limited.ts";
-import { isExecutable } from "../security/programs.ts";
+import { isExecutable } from "../security/find-program.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "./version.ts";
 
 /**
@@ -21,7 +21,7 @@ export interface LocatorSettings {
   readonly ms?: number;
   readonly log: Pick<Logger, "warn">;
   /** Cache for installing the SDK's Claude Code; `undefined` if installing is impossible. */
-  readonly packages?: Pick<PackageCache, "entryOf"> | undefined;
+  readonly packages?: Pick<PackageCache, "findEntry"> | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -78,20 +78,20 @@ export class ClaudeLocator {
     const claudePath = environment[CLAUDE_PATH];
     if (claudePath !== undefined) return this.#named(claudePath, environment);
     const bundled = this.#bundled();
-    if (bundled.length > 0) return ofTheSdk(bundled.length === 1 ? bundled[0] : undefined);
-    const pinned = packages && ownBinaryPackage();
-    const cached = pinned && packages.entryOf(pinned);
-    if (cached !== undefined) return ofTheSdk(cached);
-    const places = await ownPlaces(environment);
+    if (bundled.length > 0) return sdkClaude(bundled.length === 1 ? bundled[0] : undefined);
+    const pinned = packages && platformPackage();
+    const cached = pinned && packages.findEntry(pinned);
+    if (cached !== undefined) return sdkClaude(cached);
+    const places = await userClaudeFiles(environment);
     const refused: Refused[] = [];
-    for (const path of await existingOnce([...places.path, ...places.usual])) {
+    for (const path of await distinctExecutables([...places.path, ...places.usual])) {
       const judged = await this.#judge(path, environment);
       if (!("problem" in judged)) return judged;
       refused.push(judged);
     }
-    if (!pinned) throw missing(refused, places.usual);
+    if (!pinned) throw noClaudeError(refused, places.usual);
     for (const { path, problem } of refused) this.#warnOnce(`${path} ${problem}. The Agent SDK's is used.`);
-    return { ...ofTheSdk(undefined), toInstall: pinned };
+    return { ...sdkClaude(undefined), toInstall: pinned };
   }
 
   #warnOnce(text: string): void {
@@ -119,7 +119,7 @@ export class ClaudeLocator {
       return {
         path,
         problem: `is version ${version}: ${NEEDED_VERSION} or newer is needed`,
-        fix: await updateOf(path),
+        fix: await findUpdateCommand(path),
       };
     }
     const warning = untestedText(path, version);
@@ -128,7 +128,7 @@ export class ClaudeLocator {
   }
 }
 
-function ofTheSdk(path: string | undefined): LocatedClaude {
+function sdkClaude(path: string | undefined): LocatedClaude {
   return { path, version: undefined, warning: undefined };
 }
 
@@ -136,11 +136,11 @@ function ofTheSdk(path: string | undefined): LocatedClaude {
  * Returns the files that are, or could become, the user's own Claude Code: a session that writes such a file makes the next
  * session run the file. Empty if the bundled Claude Code is used.
  */
-export async function startedClaudes(environment: Environment, bundled = bundledClaudes()): Promise<string[]> {
+export async function executedClaudeFiles(environment: Environment, bundled = bundledClaudes()): Promise<string[]> {
   const claudePath = environment[CLAUDE_PATH];
   if (claudePath !== undefined) return [claudePath];
   if (bundled.length > 0) return [];
-  const { path, usual } = await ownPlaces(environment);
+  const { path, usual } = await userClaudeFiles(environment);
   const found: string[] = [];
   for (const file of path) if ((await isExecutable(file)) || (await isWritable(dirname(file)))) found.push(file);
   return [...found, ...usual];
@@ -159,14 +159,14 @@ function untestedText(path: string, version: string): string | undefined {
 }
 
 /** Returns the update command of the installer of `path`. */
-export async function updateOf(path: string): Promise<string> {
+export async function findUpdateCommand(path: string): Promise<string> {
   const real = await realpath(path);
   if (/[\\/](?:Cellar|Caskroom)[\\/]/.test(real)) return "brew upgrade claude-code";
   if (/[\\/]node_modules[\\/]@anthropic-ai[\\/]/.test(real)) return `${INSTALL}@latest`;
   return `${/\s/.test(path) ? `"${path}"` : path} update`;
 }
 
-function missing(refused: readonly Refused[], usual: readonly string[]): NoClaudeError {
+function noClaudeError(refused: readonly Refused[], usual: readonly string[]): NoClaudeError {
   const fix = refused.find((each) => each.fix !== undefined)?.fix ?? INSTALL;
   const found = refused.map(({ path, problem }) => `${path} ${problem}`);
   const looked = [

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { JsonObject } from "../domain/json.ts";
 import { readSmall } from "../security/files/plain-file.ts";
-import { configFolder, MAX_STATE_BYTES, payingVariable, stateFile } from "./environment.ts";
+import { configFolder, MAX_STATE_BYTES, payingVariable, stateFile } from "./child-environment.ts";
 
 /**
  * Finds a login or a key by variables and files alone, before any Claude Code can be asked. Does not check validity, and
@@ -18,10 +18,10 @@ export interface LoginSearch {
 /** Searches variables first, then files. */
 export async function findLogin(environment: Readonly<Record<string, string>>): Promise<LoginSearch> {
   const folder = configFolder(environment);
-  const places: readonly Place[] = [
+  const places: readonly LoginFile[] = [
     { file: join(folder, ".credentials.json"), hasLogin: () => true },
     // Present even if the login itself is in the keychain of the system.
-    { file: stateFile(environment), hasLogin: (content) => hasOne(content, ["oauthAccount", "primaryApiKey"]) },
+    { file: stateFile(environment), hasLogin: (content) => hasAny(content, ["oauthAccount", "primaryApiKey"]) },
     { file: join(folder, "settings.json"), hasLogin: givesKey },
     { file: managedSettings(), hasLogin: givesKey },
   ];
@@ -29,25 +29,25 @@ export async function findLogin(environment: Readonly<Record<string, string>>): 
   const variable = payingVariable(environment);
   if (variable !== undefined) return { found: variable, files };
   for (const { file, hasLogin } of places) {
-    const content = await contentOf(file);
+    const content = await readContent(file);
     if (content && hasLogin(content)) return { found: file, files };
   }
   return { found: undefined, files };
 }
 
-interface Place {
+interface LoginFile {
   readonly file: string;
   readonly hasLogin: (content: JsonObject) => boolean;
 }
 
-function hasOne(content: JsonObject, keys: readonly string[]): boolean {
+function hasAny(content: JsonObject, keys: readonly string[]): boolean {
   return keys.some((key) => content[key] !== undefined && content[key] !== null && content[key] !== "");
 }
 
 function givesKey(content: JsonObject): boolean {
   const variables = Object.entries(JsonObject.safeParse(content["env"]).data ?? {});
   const texts = variables.filter((entry): entry is [string, string] => typeof entry[1] === "string");
-  return hasOne(content, ["apiKeyHelper"]) || payingVariable(Object.fromEntries(texts)) !== undefined;
+  return hasAny(content, ["apiKeyHelper"]) || payingVariable(Object.fromEntries(texts)) !== undefined;
 }
 
 /** Returns the path of the administrator's settings for the machine. */
@@ -60,7 +60,7 @@ function managedSettings(): string {
 }
 
 /** `undefined` for a file that is unreadable, too large or not JSON. */
-async function contentOf(file: string): Promise<JsonObject | undefined> {
+async function readContent(file: string): Promise<JsonObject | undefined> {
   try {
     return JsonObject.safeParse(JSON.parse(await readSmall(file, MAX_STATE_BYTES))).data;
   } catch {

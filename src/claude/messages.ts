@@ -4,10 +4,10 @@ import { JsonObject } from "../domain/json.ts";
 import { BackgroundTask, type NoticeKind } from "../domain/event.ts";
 import { AgentResult } from "../domain/turn.ts";
 import type { AgentSignal } from "../engine/ports.ts";
-import { failedServers, serversFailed } from "./process/failed-servers.ts";
-import { strangerOf } from "./process/held-messages.ts";
+import { readFailedServers, failedServersNotice } from "./process/failed-servers.ts";
+import { describeForeignOrigin } from "./process/peer-messages.ts";
 import { RunningAgents } from "./running-agents.ts";
-import { textOf, toAgentResult, trimHookResponse, trimToolResult, withExactCosts } from "./results.ts";
+import { resultText, toAgentResult, trimHookResponse, trimToolResult, withExactCosts } from "./results.ts";
 import { SideReports } from "./side-reports.ts";
 /**
  * Translates messages of the SDK into signals of the engine, any number for each message. The set of messages is open: an
@@ -142,7 +142,7 @@ export class MessageReader {
     if (NOISE.has(name)) return [];
     this.#sideReports.note(name, raw);
     if (ALIVE.has(name)) return [{ type: "alive" }];
-    if (name === "command_lifecycle") return settled(raw);
+    if (name === "command_lifecycle") return readLifecycle(raw);
     const kind = NOTICES.get(name);
     if (kind) return [{ type: "notice", kind, message: describe(kind, raw), details: raw }];
     try {
@@ -165,11 +165,11 @@ export class MessageReader {
       return "isReplay" in message ? [] : [{ type: "message", message: trimToolResult(raw) }];
     }
     if (message.type === "result") {
-      const verdict = this.#sideReports.judge(message, textOf(message));
+      const verdict = this.#sideReports.judge(message, resultText(message));
       const result = { ...toAgentResult(message, this.#assistantError), ...verdict };
       this.#assistantError = undefined;
-      const stranger = strangerOf(message.origin);
-      const begun = stranger === undefined ? [] : [notPrompted(stranger, { origin: raw["origin"] ?? null })];
+      const stranger = describeForeignOrigin(message.origin);
+      const begun = stranger === undefined ? [] : [unpromptedNotice(stranger, { origin: raw["origin"] ?? null })];
       return [...begun, { type: "result", result, message: { ...withExactCosts(raw), result: result.text } }];
     }
     return [{ type: "message", message: raw }];
@@ -210,9 +210,9 @@ export class MessageReader {
 
   /** Reports each failed server once. */
   #readServers(init: JsonObject): AgentSignal[] {
-    const failed = failedServers(init).filter((name) => !this.#failed.has(name));
+    const failed = readFailedServers(init).filter((name) => !this.#failed.has(name));
     failed.forEach((name) => this.#failed.add(name));
-    return failed.length === 0 ? [] : [serversFailed(failed)];
+    return failed.length === 0 ? [] : [failedServersNotice(failed)];
   }
 }
 
@@ -233,16 +233,16 @@ function nameOf(raw: JsonObject): string {
   return type === "system" && typeof subtype === "string" ? `system/${subtype}` : type;
 }
 
-function settled(raw: JsonObject): AgentSignal[] {
+function readLifecycle(raw: JsonObject): AgentSignal[] {
   const frame = CommandLifecycle.safeParse(raw);
   if (!frame.success) return [];
   const { command_uuid: promptId, state, wakeup_source: source } = frame.data;
-  if (state === "started" && source !== undefined) return [notPrompted("a scheduled task", { source })];
+  if (state === "started" && source !== undefined) return [unpromptedNotice("a scheduled task", { source })];
   return state === "completed" || state === "cancelled" ? [{ type: "prompt-settled", promptId }] : [];
 }
 
 /** Reports a turn that no caller has prompted, with its origin. */
-function notPrompted(who: string, details: JsonObject): AgentSignal {
+function unpromptedNotice(who: string, details: JsonObject): AgentSignal {
   return { type: "notice", kind: "warning", message: `This turn was begun by ${who}.`, details };
 }
 

@@ -1,10 +1,10 @@
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { fileAccess } from "../security/files/limited.ts";
-import { surroundingPlaces } from "../security/owned.ts";
-import { protectedPaths, type Owned, type ProtectedPath } from "../security/protected-paths.ts";
-import { configFolder, stateFile } from "./environment.ts";
-import type { Environments, Variables } from "./environments.ts";
-import { startedClaudes } from "./locate.ts";
+import { environmentPaths } from "../security/installation-paths.ts";
+import { protectedPaths, type OwnedPath, type ProtectedPath } from "../security/protected-paths.ts";
+import { configFolder, stateFile } from "./child-environment.ts";
+import type { EnvironmentRecords, Variables } from "./environment-records.ts";
+import { executedClaudeFiles } from "./locate.ts";
 import type { SandboxPolicy } from "./sandbox/sandbox.ts";
 
 /**
@@ -14,16 +14,16 @@ import type { SandboxPolicy } from "./sandbox/sandbox.ts";
 
 /** Places independent of environment records. */
 export interface ServerPlaces {
-  readonly owned: readonly Owned[];
+  readonly owned: readonly OwnedPath[];
   /** Subset of `owned` that no shell needs. */
-  readonly files: readonly Owned[];
+  readonly files: readonly OwnedPath[];
   /** Claude configuration folders of principals; in `trusted` folders, settings of a project may run commands. */
   readonly configFolders: readonly string[];
   readonly trusted: readonly string[];
 }
 
 interface RecordPlaces {
-  readonly owned: readonly Owned[];
+  readonly owned: readonly OwnedPath[];
   readonly rows: readonly ProtectedPath[];
   readonly configFolder: string;
   readonly stateFile: string;
@@ -31,11 +31,11 @@ interface RecordPlaces {
 
 export class ProtectedPlaces {
   readonly #server: ServerPlaces;
-  readonly #environments: Pick<Environments, "get" | "ids">;
+  readonly #environments: Pick<EnvironmentRecords, "get" | "ids">;
   readonly #serverRows: Promise<readonly ProtectedPath[]>;
   readonly #records = new Map<string, Promise<RecordPlaces>>();
 
-  constructor(server: ServerPlaces, environments: Pick<Environments, "get" | "ids">) {
+  constructor(server: ServerPlaces, environments: Pick<EnvironmentRecords, "get" | "ids">) {
     this.#server = server;
     this.#environments = environments;
     this.#serverRows = protectedPaths(server.owned);
@@ -70,7 +70,7 @@ export class ProtectedPlaces {
   }
 
   async #lookUp(id: string): Promise<RecordPlaces> {
-    const places = placesOf(this.#environments.get(id) ?? {});
+    const places = findRecordPlaces(this.#environments.get(id) ?? {});
     this.#records.set(id, places);
     // An unresponsive path is closed by its name only, so the places are looked up again until the path answers.
     const forget = () => fileAccess.isStuck && this.#records.delete(id);
@@ -79,9 +79,9 @@ export class ProtectedPlaces {
   }
 }
 
-async function placesOf(environment: Variables): Promise<RecordPlaces> {
+async function findRecordPlaces(environment: Variables): Promise<RecordPlaces> {
   const claude = { folder: configFolder(environment), record: stateFile(environment) };
-  const owned = surroundingPlaces({ environment, claude, started: await startedClaudes(environment) });
+  const owned = environmentPaths({ environment, claude, started: await executedClaudeFiles(environment) });
   return { owned, rows: await protectedPaths(owned), configFolder: claude.folder, stateFile: claude.record };
 }
 
@@ -90,6 +90,6 @@ function distinct(rows: readonly ProtectedPath[]): ProtectedPath[] {
 }
 
 /** Adds SQLite's files, which are the relevant names with the prefix. */
-function filesOf({ extent, path }: Owned): string[] {
+function filesOf({ extent, path }: OwnedPath): string[] {
   return extent === "prefix" ? [path, ...["-wal", "-shm", "-journal"].map((end) => path + end)] : [path];
 }

@@ -16,10 +16,10 @@ export function toAgentResult(
     isError: message.is_error,
     subtype: message.subtype,
     promptIds: [...promptIds],
-    numTurns: countOf(message.num_turns),
-    durationMs: countOf(message.duration_ms),
-    durationApiMs: countOf(message.duration_api_ms),
-    costUsdTotal: exactUsd(countOf(message.total_cost_usd)),
+    numTurns: numberOrZero(message.num_turns),
+    durationMs: numberOrZero(message.duration_ms),
+    durationApiMs: numberOrZero(message.duration_api_ms),
+    costUsdTotal: exactUsd(numberOrZero(message.total_cost_usd)),
     usage: JsonObject.parse(message.usage),
     modelUsage: exactModelUsage(message.modelUsage),
     permissionDenials: message.permission_denials.map((denial) => ({ ...denial })),
@@ -53,12 +53,12 @@ export function exactModelUsage(usage: unknown): JsonObject {
 }
 
 /** 0 for a missing number, because the turn must end nevertheless. */
-function countOf(value: unknown): number {
+function numberOrZero(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) ? value : 0;
 }
 
 /** Returns the result without Claude Code's internal diagnostics of an interrupt. */
-export function textOf(message: SDKResultMessage): string {
+export function resultText(message: SDKResultMessage): string {
   if (message.subtype === "success") return message.result;
   return message.errors.filter((error) => !error.startsWith("[ede_diagnostic]")).join("\n");
 }

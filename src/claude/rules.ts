@@ -1,11 +1,11 @@
 import { PEER_MESSAGE } from "../domain/approvals/peer-message.ts";
-import { namedBy, parseRule, type Rule, type RuleBehavior } from "../domain/approvals/rule.ts";
+import { toolsCoveredBy, parseRule, type Rule, type RuleBehavior } from "../domain/approvals/rule.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 
 /** Passes the operator's rules to Claude Code, so that the rules also hold for uses that Claude Code would not ask about. */
 
 /** Parses the rules of a policy. A session with an unreadable rule is not started (engine/policy/operator.ts). */
-export function rulesOf({ rules }: Pick<SessionPolicy, "rules">): Record<RuleBehavior, Rule[]> {
+export function parseRules({ rules }: Pick<SessionPolicy, "rules">): Record<RuleBehavior, Rule[]> {
   const parsed = (behavior: RuleBehavior) =>
     rules[behavior].flatMap((text) => {
       const read = parseRule(text, behavior);
@@ -14,13 +14,13 @@ export function rulesOf({ rules }: Pick<SessionPolicy, "rules">): Record<RuleBeh
   return { allow: parsed("allow"), ask: parsed("ask"), deny: parsed("deny") };
 }
 
-export function handedOver(rules: readonly Rule[], cwd: string): string[] {
+export function toClaudeRules(rules: readonly Rule[], cwd: string): string[] {
   const known = rules.filter(({ toolName }) => toolName !== PEER_MESSAGE);
-  return known.flatMap((rule) => (rule.content === undefined ? namedBy(rule.toolName) : [withPath(rule, cwd)]));
+  return known.flatMap((rule) => (rule.content === undefined ? toolsCoveredBy(rule.toolName) : [withPath(rule, cwd)]));
 }
 
 /** Rewrites rules of settings in the folder `cwd` with an equal meaning in settings without a folder. */
-export function rootedIn(cwd: string, texts: readonly string[]): string[] {
+export function anchorRules(cwd: string, texts: readonly string[]): string[] {
   return texts.map((text) => {
     const read = parseRule(text, "allow");
     // A rule that we cannot parse is passed on as is: Claude Code ignores the rule too, or knows a newer syntax.

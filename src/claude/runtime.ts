@@ -2,62 +2,69 @@ import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { AgentProcess, AgentRuntime, AgentStart, StartPlan, StartRequest } from "../engine/ports.ts";
-import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
-import { readImages } from "./check/images.ts";
-import { checkOutputSchema } from "./check/output-schema.ts";
-import { checkAdded, childEnvironment, configFolder, identify } from "./environment.ts";
-import type { Variables } from "./environments.ts";
-import { checkShell } from "./check/git-bash.ts";
+import { checkAllPlaces, checkFolder, checkOrigin } from "./preflight/session-paths.ts";
+import { readImages } from "./preflight/images.ts";
+import { checkOutputSchema } from "./preflight/output-schema.ts";
+import { checkAddedVariables, childEnvironment, configFolder, identify } from "./child-environment.ts";
+import type { Variables } from "./environment-records.ts";
+import { checkShell } from "./preflight/git-bash.ts";
 import { PackageCache } from "../packages/package-cache.ts";
 import { checkModels, checkSkills } from "./sdk-options.ts";
 import { loadSdk, sdkFile } from "./sdk.ts";
 import { checkSandboxedOptions } from "./sandbox/sandboxed-options.ts";
-import { prepare, prepareAttached, spareSpecFor } from "./prepare.ts";
-import { closedTo } from "./restrictions.ts";
-import { confinementOf, environmentOf, isSandboxed, placesOf, recordOf, type ClaudeSettings } from "./settings.ts";
+import { planLaunch, planReattach, buildSpareSpec } from "./launch-plan.ts";
+import { findClosedPaths } from "./restrictions.ts";
+import {
+  requireConfinement,
+  buildEnvironment,
+  isSandboxed,
+  allowedPlaces,
+  requireRecord,
+  type ClaudeDependencies,
+} from "./dependencies.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import type { LaunchPlan } from "./process/launch.ts";
-import { standingWithout, type Shims } from "./shim/shims.ts";
-import { whyGone } from "./shim/why-gone.ts";
-import { SparePool, type Recipe } from "./spares/pool.ts";
+import { standingWithoutShims, type Shims } from "./shim/shims.ts";
+import { explainGone } from "./shim/why-gone.ts";
+import { SparePool, type SpareRecipe } from "./spares/pool.ts";
 import { Spare } from "./spares/spare.ts";
 import type { SpareSpec } from "./spares/spec.ts";
-import { workTreeOf } from "./work-tree.ts";
+import { readWorkTree } from "./work-tree.ts";
 import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts";
 import { logTrackingMethod } from "./supervise/isolation.ts";
 import { Spawner } from "./supervise/spawn.ts";
-import { findSession, openIn } from "./folder/find.ts";
+import { findSession, findOpenProcess } from "./folder/find.ts";
 import { exists, fileAccess } from "../security/files/limited.ts";
-import { isExecutable } from "../security/programs.ts";
+import { isExecutable } from "../security/find-program.ts";
 
 /** Time limit of `endAllLeftovers`, ms. */
 const LEFTOVERS_MS = 5000;
 
 export interface ClaudeRuntime extends AgentRuntime {
   readonly shims: Shims | undefined;
-  readonly spares: Pick<SparePool, "available" | "retire" | "stir">;
+  readonly spares: Pick<SparePool, "available" | "retire" | "fillWhenQuiet">;
   /** Starts reaper and shim ahead of the first session. Afterwards the program's files may be deleted. */
   readonly startGuards: () => Promise<void>;
 }
 
 /** Runs Claude Code through the Agent SDK, which is loaded with the first session. */
-export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
+export function claudeRuntime(config: ClaudeDependencies): ClaudeRuntime {
   const { guards, log, server, shim } = config;
   const spawner = new Spawner({ guards, server, shim });
   const { shims } = spawner;
   logTrackingMethod(spawner.trackingMethod, log);
-  const spares = sparesOf(config, spawner);
+  const spares = createSparePool(config, spawner);
   const running = new Set<ClaudeProcess>();
   const run = (request: AgentStart, launch: Promise<LaunchPlan>): AgentProcess => {
     const { epoch, onPartial, processTag, transcriptId } = request;
     const masks = masksFor(request, config);
-    const recipe = recipeOf(request, config);
+    const recipe = createRecipe(request, config);
     const onSignal: AgentStart["onSignal"] = (signal, line) => {
       request.onSignal(signal, line);
-      if (signal.type === "ready") spares.stir();
+      if (signal.type === "ready") spares.fillWhenQuiet();
       if (signal.type === "idle") spares.remember(recipe, request.hasFreeSlot);
     };
-    const stir = () => spares.stir();
+    const stir = () => spares.fillWhenQuiet();
     request.admitted.then(stir, stir);
     const about = { transcriptId, epoch, isAttached: "reattach" in request };
     const agent = new ClaudeProcess({ launch, ...about, onSignal, onPartial, ...masks });
@@ -67,23 +74,23 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
     void agent.ended.then(forget, forget);
     return agent;
   };
-  const endLeft = leftoversOf(shims, server.store);
+  const endLeft = createEndLeftover(shims, server.store);
   return {
     shims,
     startGuards: async () => spawner.startGuards(),
     spares,
-    environments: environmentsOf(config),
+    environments: sessionEnvironments(config),
     plan: async (request) => plan(request, config, spares),
     checkFolders: async (...request) => checkFolders(request, config),
-    attach: async (...request) => attach(request, config),
-    find: async (...request) => find(request, config),
+    attach: async (...request) => readAttachments(request, config),
+    find: async (...request) => findSessionFolder(request, config),
     workTree: async (...request) => workTree(request, config),
     installMissing: async ({ environmentId, options: { pathToClaudeCodeExecutable: ownClaude } }, onProgress) =>
-      config.preparation.complete({ environment: recordOf(config, environmentId), ownClaude }, onProgress),
-    start: (request) => run(request, prepare(request, config, { spares, spawner })),
-    ...standingsOf(shims, shim),
+      config.installer.install({ environment: requireRecord(config, environmentId), ownClaude }, onProgress),
+    start: (request) => run(request, planLaunch(request, config, { spares, spawner })),
+    ...shimQueries(shims, shim),
     reattach: (request) =>
-      run(request, prepareAttached(request, config, { endLeftover: async () => endLeft(request), spawner })),
+      run(request, planReattach(request, config, { endLeftover: async () => endLeft(request), spawner })),
     endLeftover: endLeft,
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),
     drain: async () => {
@@ -95,16 +102,16 @@ export function claudeRuntime(config: ClaudeSettings): ClaudeRuntime {
 }
 
 /** Registers the environment of the process, so that its secrets are masked in the session's output. */
-function masksFor({ environmentId, options, sessionId }: AgentStart, { environments, masksOf }: ClaudeSettings) {
+function masksFor({ environmentId, options, sessionId }: AgentStart, { environments, masksOf }: ClaudeDependencies) {
   environments.hold(sessionId, environmentId, options.env);
   const masker = masksOf(sessionId);
   return { mask: (text: string) => masker.text(text), maskUnfinished: (text: string) => masker.unfinished(text) };
 }
 
-function environmentsOf(config: ClaudeSettings): AgentRuntime["environments"] {
+function sessionEnvironments(config: ClaudeDependencies): AgentRuntime["environments"] {
   const { environments } = config;
   const identityOf = (variables: Variables, principal: Principal, { env: added = {} }: Pick<SessionOptions, "env">) => {
-    const { configDir } = confinementOf(config, principal);
+    const { configDir } = requireConfinement(config, principal);
     return identify(childEnvironment(variables, { depth: config.depth, configDir, added }));
   };
   return {
@@ -121,8 +128,8 @@ function environmentsOf(config: ClaudeSettings): AgentRuntime["environments"] {
   };
 }
 
-function sparesOf(
-  { log, preparation, spareIdleMs: idleMs, spares: size }: ClaudeSettings,
+function createSparePool(
+  { log, installer: preparation, spareIdleMs: idleMs, spares: size }: ClaudeDependencies,
   spawner: Spawner,
 ): SparePool {
   const begin = async (spec: SpareSpec): Promise<Spare> => {
@@ -133,80 +140,83 @@ function sparesOf(
 }
 
 /** Keeps only the fields of the session that spares depend on, because the session may end before its spares. */
-function recipeOf({ environmentId, options, policy, principal }: AgentStart, config: ClaudeSettings): Recipe {
+function createRecipe(
+  { environmentId, options, policy, principal }: AgentStart,
+  config: ClaudeDependencies,
+): SpareRecipe {
   const start = { environmentId, options, policy, principal };
-  return async () => spareSpecFor(start, config);
+  return async () => buildSpareSpec(start, config);
 }
 
 /** Answers queries about shims of former servers. */
-function standingsOf(shims: Shims | undefined, server: ClaudeSettings["shim"]) {
+function shimQueries(shims: Shims | undefined, server: ClaudeDependencies["shim"]) {
   return {
-    shimOf: async (process) => (await shims?.standing(process)) ?? standingWithout(process),
-    whyGone: async (tag, process) => whyGone({ tag, process, server }),
+    shimOf: async (process) => (await shims?.standing(process)) ?? standingWithoutShims(process),
+    whyGone: async (tag, process) => explainGone({ tag, process, server }),
   } satisfies Pick<AgentRuntime, "shimOf" | "whyGone">;
 }
 
 /** Ends the process in its shim first, so that the shim forgets the process. */
-function leftoversOf(shims: Shims | undefined, store: string): AgentRuntime["endLeftover"] {
+function createEndLeftover(shims: Shims | undefined, store: string): AgentRuntime["endLeftover"] {
   return async (leftover) => {
     await shims?.end(leftover.processTag);
     await endLeftover(leftover, store);
   };
 }
 
-async function plan(request: StartRequest, config: ClaudeSettings, spares: SparePool): Promise<StartPlan> {
+async function plan(request: StartRequest, config: ClaudeDependencies, spares: SparePool): Promise<StartPlan> {
   const { goesOnWith, isNew = false } = request;
-  const environment = environmentOf(config, request);
-  await check(request, environment, config);
-  const open = goesOnWith === undefined ? undefined : await openIn(goesOnWith, configFolder(environment));
+  const environment = buildEnvironment(config, request);
+  await checkStart(request, environment, config);
+  const open = goesOnWith === undefined ? undefined : await findOpenProcess(goesOnWith, configFolder(environment));
   // Reserves last, so that a refused request keeps no spare.
-  const spec = isNew && spares.available > 0 ? await spareSpecFor(request, config) : undefined;
+  const spec = isNew && spares.available > 0 ? await buildSpareSpec(request, config) : undefined;
   return { identity: identify(environment), openIn: open, spareId: spec && spares.reserve(spec.key) };
 }
 
-async function find(
+async function findSessionFolder(
   [sessionId, by]: Parameters<AgentRuntime["find"]>,
-  config: ClaudeSettings,
+  config: ClaudeDependencies,
 ): ReturnType<AgentRuntime["find"]> {
-  const found = await findSession(sessionId, configFolder(environmentOf(config, by)));
+  const found = await findSession(sessionId, configFolder(buildEnvironment(config, by)));
   if (!found) return undefined;
-  for (const { allowDirs } of placesOf(config, by).all) await checkOrigin("sessionId", found.cwd, allowDirs);
+  for (const { allowDirs } of allowedPlaces(config, by).all) await checkOrigin("sessionId", found.cwd, allowDirs);
   return found;
 }
 
 async function checkFolders(
   [session, folders]: Parameters<AgentRuntime["checkFolders"]>,
-  config: ClaudeSettings,
+  config: ClaudeDependencies,
 ): ReturnType<AgentRuntime["checkFolders"]> {
   const { cwd } = session.options;
-  const closed = await closedTo({ cwd }, environmentOf(config, session), config);
+  const closed = await findClosedPaths({ cwd }, buildEnvironment(config, session), config);
   const asked = { cwd, additionalDirectories: [...folders] };
-  const { additionalDirectories = [] } = await checkAllPlaces(asked, placesOf(config, session).all, closed);
+  const { additionalDirectories = [] } = await checkAllPlaces(asked, allowedPlaces(config, session).all, closed);
   return additionalDirectories;
 }
 
 /** Reads images, within the folders allowed by every set of terms of the session. */
-async function attach(
+async function readAttachments(
   [session, sources]: Parameters<AgentRuntime["attach"]>,
-  config: ClaudeSettings,
+  config: ClaudeDependencies,
 ): ReturnType<AgentRuntime["attach"]> {
   const { cwd } = session.options;
-  const closed = await closedTo({ cwd }, environmentOf(config, session), config);
-  const bounds = placesOf(config, session).all.filter(({ allowDirs }) => allowDirs.length > 0);
+  const closed = await findClosedPaths({ cwd }, buildEnvironment(config, session), config);
+  const bounds = allowedPlaces(config, session).all.filter(({ allowDirs }) => allowDirs.length > 0);
   for (const { allowDirs: roots } of bounds.slice(1)) await readImages(sources, cwd, { roots, closed });
   return readImages(sources, cwd, { roots: bounds[0]?.allowDirs ?? [], closed });
 }
 
 async function workTree(
   [session]: Parameters<AgentRuntime["workTree"]>,
-  config: ClaudeSettings,
+  config: ClaudeDependencies,
 ): ReturnType<AgentRuntime["workTree"]> {
-  const { own, all } = placesOf(config, session);
-  const environment = environmentOf(config, session);
-  const closed = await closedTo(session.options, environment, config);
+  const { own, all } = allowedPlaces(config, session);
+  const environment = buildEnvironment(config, session);
+  const closed = await findClosedPaths(session.options, environment, config);
   let { cwd } = session.options;
   for (const { allowDirs } of all) cwd = await checkFolder("cwd", cwd, allowDirs, closed);
-  return workTreeOf({
+  return readWorkTree({
     cwd,
     environment,
     wrapper: own.spawnWrapper,
@@ -214,18 +224,18 @@ async function workTree(
   });
 }
 
-async function check(
+async function checkStart(
   request: StartRequest,
   environment: Record<string, string>,
-  config: ClaudeSettings,
+  config: ClaudeDependencies,
 ): Promise<void> {
   const { environmentId, isNew = false, options, policy } = request;
-  checkAdded(options.env);
+  checkAddedVariables(options.env);
   checkOutputSchema(options);
   checkSkills(options);
   if (isNew) checkModels(options);
-  const closed = await closedTo(options, environment, config);
-  await checkAllPlaces(options, placesOf(config, request).all, closed);
+  const closed = await findClosedPaths(options, environment, config);
+  await checkAllPlaces(options, allowedPlaces(config, request).all, closed);
   if (isSandboxed(policy)) checkSandboxedOptions(options);
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !(await isExecutable(own))) {
@@ -235,7 +245,7 @@ async function check(
       `${own} is not an executable file. Name the Claude Code binary.`,
     );
   }
-  if (own === undefined) await config.claude.locate(recordOf(config, environmentId));
+  if (own === undefined) await config.claude.locate(requireRecord(config, environmentId));
   await checkShell({ platform: process.platform, environment, exists });
 }
 

@@ -2,7 +2,7 @@ import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { invalidArgument } from "../domain/error.ts";
 import { SessionOptions } from "../domain/options.ts";
 import { type ClaudeOptions, traitsOf } from "../domain/options/traits.ts";
-import { withoutDialect } from "./check/output-schema.ts";
+import { withoutDialect } from "./preflight/output-schema.ts";
 
 type Every = Required<ClaudeOptions>;
 

@@ -41,7 +41,7 @@ const ORIGINAL_PROMPT = /\s*\n\nOriginal prompt: [^]*$/;
 const HOOK_CAP = /blocked the turn from ending/;
 
 /** Reports since the last result. */
-interface Reported {
+interface TurnReports {
   /** Stop by a hook; `event` is the hook event of a blocked prompt. */
   stop?: { readonly event: string | undefined; readonly reason: string };
   command?: { readonly failed: boolean; readonly output: string };
@@ -60,7 +60,7 @@ type Verdict = Pick<AgentResult, "failure" | "isEmpty" | "text" | "warnings">;
 export class SideReports {
   readonly #mask: (text: string) => string;
   readonly #expectsStructured: boolean;
-  #reported: Reported = { warnings: [] };
+  #reported: TurnReports = { warnings: [] };
 
   /** `mask` removes secrets, because failures and warnings go into the state. */
   constructor(mask: (text: string) => string, { expectsStructured }: { readonly expectsStructured: boolean }) {
@@ -124,7 +124,7 @@ export class SideReports {
     this.#reported.command = { failed: outcome?.kind === "failed" || error !== undefined, output: this.#cut(output) };
   }
 
-  #failureOf(reported: Reported, message: SDKResultMessage, text: string): ResultFailure | undefined {
+  #failureOf(reported: TurnReports, message: SDKResultMessage, text: string): ResultFailure | undefined {
     const { num_turns: turns, terminal_reason: reason } = message;
     const { stop } = reported;
     if (reason !== undefined && BY_HOOK.has(reason)) return hookStopped(stop?.reason);
@@ -137,9 +137,10 @@ export class SideReports {
     return NO_STRUCTURED_OUTPUT;
   }
 
-  #warningsOf({ stop, warnings }: Reported, { num_turns: turns, stop_reason: reason }: SDKResultMessage): string[] {
+  #warningsOf({ stop, warnings }: TurnReports, { num_turns: turns, stop_reason: reason }: SDKResultMessage): string[] {
     // The turn continued without a prompt meant to join.
-    const refused = stop && turns > 0 ? (promptBlocked(stop)?.message ?? PROMPT_STOPPED + because(stop.reason)) : "";
+    const refused =
+      stop && turns > 0 ? (promptBlocked(stop)?.message ?? PROMPT_STOPPED + reasonSuffix(stop.reason)) : "";
     const paused = reason === "pause_turn" ? PAUSED : "";
     return [...new Set([refused, paused, ...warnings])].filter((warning) => warning !== "").slice(0, MAX_WARNINGS);
   }
@@ -150,9 +151,9 @@ export class SideReports {
   }
 }
 
-function promptBlocked({ event, reason }: NonNullable<Reported["stop"]>): ResultFailure | undefined {
+function promptBlocked({ event, reason }: NonNullable<TurnReports["stop"]>): ResultFailure | undefined {
   if (event === undefined) return undefined;
-  const message = `A hook (${event}) blocked the prompt, which Claude has not seen${because(reason)}`;
+  const message = `A hook (${event}) blocked the prompt, which Claude has not seen${reasonSuffix(reason)}`;
   return { subtype: "prompt_blocked", category: "request", message };
 }
 
@@ -160,19 +161,19 @@ function promptBlocked({ event, reason }: NonNullable<Reported["stop"]>): Result
 const PROMPT_STOPPED = "A hook stopped a prompt, which Claude has not answered";
 
 export function hookStopped(reason = ""): ResultFailure {
-  const message = `A hook ended the turn${because(reason.slice(0, MAX_CHARS))}`;
+  const message = `A hook ended the turn${reasonSuffix(reason.slice(0, MAX_CHARS))}`;
   return { subtype: "hook_stopped", category: "configuration", message };
 }
 
 function commandFailed(
-  { command, isCompacted = false, isPartial = false }: Reported,
+  { command, isCompacted = false, isPartial = false }: TurnReports,
   name: string | undefined,
   text: string,
 ): ResultFailure | undefined {
   const isUncompacted = name === "compact" && !isCompacted && !isPartial;
   if (command?.failed !== true && !isUncompacted) return undefined;
   const output = (command?.output ?? text) || text;
-  const message = `${name === undefined ? "The command" : `/${name}`} failed${because(output)}`;
+  const message = `${name === undefined ? "The command" : `/${name}`} failed${reasonSuffix(output)}`;
   return { subtype: "command_failed", category: "request", message };
 }
 
@@ -185,7 +186,7 @@ const NO_STRUCTURED_OUTPUT: ResultFailure = {
   message: "Claude ended the turn without the structured output that outputFormat asks for.",
 };
 
-function because(reason: string): string {
+function reasonSuffix(reason: string): string {
   return reason === "" ? "." : `: ${reason.replace(/[.\s]*$/, ".")}`;
 }
 

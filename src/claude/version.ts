@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { realpath, stat } from "../security/files/limited.ts";
 import { readSmall } from "../security/files/plain-file.ts";
-import { outputOf } from "./output-of.ts";
+import { runClaude } from "./run-claude.ts";
 
 /** Asks a Claude Code that did not come with the Agent SDK for its version, once for each state of its file. */
 
@@ -17,7 +17,7 @@ export const NEWEST_TESTED = "2.1.332";
 const HOLDING_VERSION = "2.1.332";
 
 /** Without `version`, assumes the Agent SDK's Claude Code. */
-export function canHold(version = NEWEST_TESTED): boolean {
+export function hasHoldingHooks(version = NEWEST_TESTED): boolean {
   return compareVersions(version, HOLDING_VERSION) >= 0;
 }
 
@@ -43,9 +43,9 @@ interface VersionSettings {
   readonly ms?: number;
 }
 
-const Kept = z.record(z.string(), z.string());
-const KEPT_FILE = "claude-versions.json";
-const MOST_KEPT = 20;
+const StoredVersions = z.record(z.string(), z.string());
+const VERSIONS_FILE = "claude-versions.json";
+const MAX_STORED = 20;
 const MOST_BYTES = 65_536;
 const ANSWER_MS = 5_000;
 /** Time before a program without an answer is asked again, ms: the machine may have been busy. */
@@ -61,7 +61,7 @@ export class Versions {
 
   /** Returns the version of the program at `path`, asked in `environment`. Never rejects, and takes no longer than `ms`. */
   async of(path: string, environment: Environment): Promise<Answer> {
-    const identity = await identityOf(path).catch((error: unknown) => ({
+    const identity = await readFileState(path).catch((error: unknown) => ({
       problem: `cannot be read: ${String(error)}`,
     }));
     if (typeof identity !== "string") return identity;
@@ -79,14 +79,16 @@ export class Versions {
   ): Promise<Answer> {
     const version = (await this.#kept())[identity];
     if (version !== undefined) return { version };
-    const answer = await ask(path, environment, this.#settings.ms ?? ANSWER_MS);
+    const answer = await askVersion(path, environment, this.#settings.ms ?? ANSWER_MS);
     if ("version" in answer) await this.#keep(identity, answer.version);
     return answer;
   }
 
   async #kept(): Promise<Record<string, string>> {
     try {
-      return Kept.parse(JSON.parse(await readSmall(join(this.#settings.cacheFolder, KEPT_FILE), MOST_BYTES)));
+      return StoredVersions.parse(
+        JSON.parse(await readSmall(join(this.#settings.cacheFolder, VERSIONS_FILE), MOST_BYTES)),
+      );
     } catch {
       return {};
     }
@@ -94,10 +96,10 @@ export class Versions {
 
   /** Replaces the whole file. Ignores errors, because without the file the next server only asks again. */
   async #keep(identity: string, version: string): Promise<void> {
-    const file = join(this.#settings.cacheFolder, KEPT_FILE);
+    const file = join(this.#settings.cacheFolder, VERSIONS_FILE);
     const draft = `${file}.${String(process.pid)}`;
     try {
-      const others = Object.entries(await this.#kept()).slice(1 - MOST_KEPT);
+      const others = Object.entries(await this.#kept()).slice(1 - MAX_STORED);
       await mkdir(this.#settings.cacheFolder, { recursive: true, mode: 0o700 });
       await writeFile(draft, JSON.stringify(Object.fromEntries([...others, [identity, version]])), { mode: 0o600 });
       await chmod(draft, 0o600);
@@ -109,18 +111,18 @@ export class Versions {
 }
 
 /** Changes with an update, which replaces the file or redirects a link. */
-async function identityOf(path: string): Promise<string> {
+async function readFileState(path: string): Promise<string> {
   const real = await realpath(path);
   const { mtimeMs, size } = await stat(real);
   return `${real} ${String(mtimeMs)} ${String(size)}`;
 }
 
-async function ask(path: string, environment: Environment, ms: number): Promise<Answer> {
-  const answer = await outputOf(path, ["--version"], { environment, ms });
-  return "problem" in answer ? answer : read(answer.text, answer.code);
+async function askVersion(path: string, environment: Environment, ms: number): Promise<Answer> {
+  const answer = await runClaude(path, ["--version"], { environment, ms });
+  return "problem" in answer ? answer : parseVersion(answer.text, answer.code);
 }
 
-function read(text: string, code: number | null): Answer {
+function parseVersion(text: string, code: number | null): Answer {
   const [, version] = /^(\d+\.\d+\.\d+)\S* \(Claude Code\)/m.exec(text) ?? [];
   if (version !== undefined) return { version };
   if (code !== 0) return { problem: `fails at --version (exit code ${code === null ? "none" : String(code)})` };

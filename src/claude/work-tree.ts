@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { WorkTree } from "../engine/ports.ts";
-import { readOnlyGit, type GitPlace, type ReadOnlyGit } from "../security/git/read-only-git.ts";
+import { readOnlyGit, type GitContext, type ReadOnlyGit } from "../security/git/read-only-git.ts";
 import { submoduleFault } from "../security/git/repository.ts";
 import { GitError, notRead } from "../security/git/run.ts";
 
@@ -35,16 +35,16 @@ const TEXT = [
 const UNTRACKED_BYTES = 8_192;
 
 /** `undefined` if the folder is in no repository. */
-export async function workTreeOf(place: GitPlace): Promise<WorkTree | undefined> {
+export async function readWorkTree(place: GitContext): Promise<WorkTree | undefined> {
   const git = await readOnlyGit(place);
   if (git === undefined) return undefined;
   if (typeof git === "string") return refused(git);
   try {
-    const commit = await commitOf(git);
+    const commit = await readCommit(git);
     const base = commit ?? (await line(git, "hash-object", "-t", "tree", "--stdin"));
     const [diff, untracked] = await Promise.all([
-      beginning(git("diff", ...PLAIN, ...TEXT, base, "--", "."), "\n"),
-      beginning(git("ls-files", "-z", "--others", "--exclude-standard"), "\0"),
+      readBeginning(git("diff", ...PLAIN, ...TEXT, base, "--", "."), "\n"),
+      readBeginning(git("ls-files", "-z", "--others", "--exclude-standard"), "\0"),
     ]);
     const fault = await movedSubmoduleFault({ git, base, diff: diff.text }, place);
     if (fault !== undefined) return refused(fault);
@@ -70,7 +70,7 @@ async function line(git: ReadOnlyGit, ...args: string[]): Promise<string> {
 }
 
 /** `undefined` for a branch without a commit. Rejects if `HEAD` names neither a commit nor a branch. */
-async function commitOf(git: ReadOnlyGit): Promise<string | undefined> {
+async function readCommit(git: ReadOnlyGit): Promise<string | undefined> {
   const commit = await line(git, "rev-parse", "--verify", "HEAD").catch(() => undefined);
   if (commit !== undefined) return commit;
   const branch = await line(git, "symbolic-ref", "HEAD").catch(() => undefined);
@@ -86,7 +86,7 @@ async function isIgnored(git: ReadOnlyGit): Promise<boolean> {
 }
 
 /** Returns git's output; if too long, up to the last complete part. */
-async function beginning(answer: Promise<Buffer>, end: string): Promise<{ text: string; isCut: boolean }> {
+async function readBeginning(answer: Promise<Buffer>, end: string): Promise<{ text: string; isCut: boolean }> {
   try {
     return { text: (await answer).toString(), isCut: false };
   } catch (error) {
@@ -109,7 +109,7 @@ interface Shown {
 }
 
 /** Returns the reason for hiding a submodule commit in the diff: the submodule's `.git` could name another repository here. */
-async function movedSubmoduleFault({ base, diff, git }: Shown, place: GitPlace): Promise<string | undefined> {
+async function movedSubmoduleFault({ base, diff, git }: Shown, place: GitContext): Promise<string | undefined> {
   if (!/^\+Subproject commit /m.test(diff)) return undefined;
   const raw = await git("diff", ...PLAIN, "--no-renames", "--raw", "-z", base, "--", ".");
   const parts = raw.toString().split("\0");

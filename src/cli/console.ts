@@ -2,13 +2,13 @@ import { fileURLToPath } from "node:url";
 import { createApp, isolationOf } from "../app/app.ts";
 import { ConfigError } from "../config/error.ts";
 import { startFolder } from "../config/start-folder.ts";
-import { configFileOf } from "../config/load.ts";
+import { findConfigFile } from "../config/load.ts";
 import { serverSettings } from "../config/server-settings.ts";
 import { readPackage } from "../config/version.ts";
 import { nestingDepth, refuseNetworkStore, requireSandbox } from "./preflight.ts";
-import { ownFlags } from "./own-flags.ts";
-import { operationsOf } from "../daemon/operations.ts";
-import { newToken } from "../http/auth/secret.ts";
+import { splitOwnFlags } from "./own-flags.ts";
+import { operationsThrough } from "../daemon/operations.ts";
+import { newToken } from "../http/auth/http-token.ts";
 import { AutomaticDaemon } from "../proxy/automatic-daemon.ts";
 import { SettingsError, whyOf } from "../proxy/failures.ts";
 import { NamedDaemon } from "../proxy/named-daemon.ts";
@@ -27,12 +27,12 @@ export async function serveConsole(argv: string[]): Promise<void> {
   await Promise.all([requireSandbox(config, process.env), refuseNetworkStore(config, process.env)]);
   const { name, version } = readPackage();
   const token = newToken();
-  const daemon = await daemonFor(rest);
+  const daemon = await findDaemon(rest);
   const app = createApp({
-    operations: daemon && operationsOf(async () => daemon.connect()),
+    operations: daemon && operationsThrough(async () => daemon.connect()),
     config: { ...config, auth: true, console: true },
     bounds,
-    configFile: configFileOf({ argv: rest, env: process.env }),
+    configFile: findConfigFile({ argv: rest, env: process.env }),
     environment: process.env,
     depth: nestingDepth(),
     start: { cwd: startFolder, ownCommands: [[name]] },
@@ -55,7 +55,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
  * Resolves to the daemon for the sessions: named, or automatic for the store; `undefined` to run them in this process. Throws
  * ConfigError for an unusable named daemon.
  */
-async function daemonFor(argv: readonly string[]): Promise<NamedDaemon | AutomaticDaemon | undefined> {
+async function findDaemon(argv: readonly string[]): Promise<NamedDaemon | AutomaticDaemon | undefined> {
   const { env, pid, platform } = process;
   if (reasonForOwnServer({ argv, env, pid, platform }) !== undefined) return undefined;
   const name = namedDaemon({ argv, env });
@@ -85,7 +85,7 @@ function linkText(url: string, token: string, hasDaemon: boolean): string {
 }
 
 function readPort(argv: string[]): { port: string; rest: string[] } {
-  const { own, rest } = ownFlags("console", argv, ["--port"]);
+  const { own, rest } = splitOwnFlags("console", argv, ["--port"]);
   const port = own.get("--port") ?? "0";
   if (!/^\d{1,5}$/.test(port) || Number(port) > MAX_PORT) {
     throw new ConfigError("console: --port must be a number from 0 to 65535, such as 7466. 0 takes a free one.");

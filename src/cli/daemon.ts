@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasTerminal, isConfirmed } from "./confirm.ts";
 import { logs } from "./daemon/logs.ts";
-import { readOwn } from "./own-flags.ts";
+import { parseOwnFlags } from "./own-flags.ts";
 import { nestingDepth } from "./preflight.ts";
 import { withStoreIfAny, type Store } from "./sessions/store.ts";
 import { hasDriver, isKnownStart, isRunning } from "../app/store.ts";
 import { ConfigError } from "../config/error.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { stateFolder } from "../config/state-folder.ts";
-import { recordedDaemons, type RecordedDaemon } from "../daemon/deaths.ts";
-import { socketFolders } from "../daemon/folders.ts";
-import { givenUpShims, type GivenUp } from "../daemon/shim-sockets.ts";
-import { socketsIn } from "../daemon/socket.ts";
+import { daemonsOnFile, type DaemonOnFile } from "../daemon/running-file.ts";
+import { socketFolders } from "../daemon/socket-folders.ts";
+import { readEndedShims, type EndedDaemonShim } from "../daemon/shim-sockets.ts";
+import { listSockets } from "../daemon/socket.ts";
 import {
   describeDaemons,
   stopDaemon,
-  unreachable,
+  unreachableDaemons,
   type RunningDaemon,
   type UnreachableDaemon,
 } from "../daemon/status.ts";
@@ -34,31 +34,41 @@ export async function daemon(argv: string[]): Promise<number | undefined> {
       return undefined;
     }
     case "status":
-      return status(readOwn("daemon status", rest, { options: { json: BOOLEAN } }));
+      return status(parseOwnFlags("daemon status", rest, { options: { json: BOOLEAN } }));
     case "stop":
       return stop(
-        readOwn("daemon stop", rest, { options: { all: BOOLEAN, json: BOOLEAN, yes: BOOLEAN }, words: "names" }),
+        parseOwnFlags("daemon stop", rest, { options: { all: BOOLEAN, json: BOOLEAN, yes: BOOLEAN }, words: "names" }),
       );
     case "logs":
-      return logs(readOwn("daemon logs", rest, { options: { follow: { ...BOOLEAN, short: "f" } }, words: "a name" }));
+      return logs(
+        parseOwnFlags("daemon logs", rest, { options: { follow: { ...BOOLEAN, short: "f" } }, words: "a name" }),
+      );
     default:
       throw new ConfigError(
-        `daemon: unknown verb "${verb}".${didYouMean(verb, VERBS, MEANT)} It takes run, status, stop and logs.`,
+        `daemon: unknown verb "${verb}".${didYouMean(verb, VERBS, ALIASES)} It takes run, status, stop and logs.`,
       );
   }
 }
 
 const VERBS = ["run", "status", "stop", "logs"];
 /** Words that people type for a verb. */
-const MEANT = { start: "run", list: "status", ls: "status", ps: "status", restart: "stop", kill: "stop", log: "logs" };
+const ALIASES = {
+  start: "run",
+  list: "status",
+  ls: "status",
+  ps: "status",
+  restart: "stop",
+  kill: "stop",
+  log: "logs",
+};
 const BOOLEAN = { type: "boolean" } as const;
 
 /** Resolves to exit code 1 if there is no daemon. */
 async function status({ values: { json } }: { values: { json?: boolean | undefined } }): Promise<number> {
   const { folders, running: daemons, unreachable: others } = await findDaemons();
-  const shimsGivenUp = await givenUpShims(folders);
+  const shimsGivenUp = await readEndedShims(folders);
   const none = daemons.length + others.length === 0;
-  const running = none ? "No daemon runs.\n" : [...daemons.map(paragraph), ...others.map(unreachableLine)].join("");
+  const running = none ? "No daemon runs.\n" : [...daemons.map(daemonText), ...others.map(unreachableLine)].join("");
   const text = `${running}${shimsGivenUp.map(givenUpLine).join("")}`;
   process.stdout.write(json === true ? `${JSON.stringify({ daemons, unreachable: others, shimsGivenUp })}\n` : text);
   return none ? 1 : 0;
@@ -68,7 +78,7 @@ function unreachableLine({ name, pid, why }: UnreachableDaemon): string {
   return `${name}  ${why}${pid === undefined ? "" : `, pid ${String(pid)}`}\n`;
 }
 
-function paragraph(each: RunningDaemon): string {
+function daemonText(each: RunningDaemon): string {
   const { log, name, nodeVersion, pid, processes, proxies, sessions, startedAt, state, userFile, version } = each;
   const work = `${count(proxies, "client")}, ${count(sessions, "session")} at work, ${count(processes, "Claude Code process", "es")}`;
   const lines = [
@@ -93,7 +103,7 @@ function shimLines({ lastDeath, shim }: RunningDaemon): string[] {
   return [line, death].filter((each) => each !== undefined);
 }
 
-function givenUpLine({ daemon: name, pid, processes }: GivenUp): string {
+function givenUpLine({ daemon: name, pid, processes }: EndedDaemonShim): string {
   const [last] = processes.slice(-1);
   const why = last === undefined ? "" : ` at ${last.at}: ${escapeControlChars(last.why)}`;
   return `shim ${String(pid)} of ${name} has ended ${count(processes.length, "Claude Code process", "es")}${why}\n`;
@@ -119,13 +129,13 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
   }
   const { recorded, running, unreachable: others } = await findDaemons();
   const found = [...running, ...others];
-  const meant = all === true ? found : chosen(found, names);
-  if (yes !== true && !(await mayInterrupt(meant))) {
+  const meant = all === true ? found : chooseDaemons(found, names);
+  if (yes !== true && !(await confirmInterrupt(meant))) {
     process.stderr.write("No daemon was stopped.\n");
     return 1;
   }
   if (meant.length > 0) process.stderr.write(`Waiting for ${count(meant.length, "daemon")} to end.\n`);
-  const hasEnded = await Promise.all(meant.map(async (each) => end(each, recorded)));
+  const hasEnded = await Promise.all(meant.map(async (each) => endDaemon(each, recorded)));
   const stopped = meant.filter((_, at) => hasEnded[at]).map(({ name, pid }) => ({ name, pid }));
   for (const { name, pid } of meant.filter((_, at) => !hasEnded[at])) process.stderr.write(notEnded(name, pid));
   const servers = all === true ? await otherServers() : [];
@@ -144,7 +154,7 @@ function notEnded(name: string, pid: number | undefined): string {
 }
 
 /** Stops a daemon; resolves to true after its end. An unreachable daemon gets SIGTERM, and SIGCONT in case it is stopped. */
-async function end(found: Found, recorded: readonly RecordedDaemon[]): Promise<boolean> {
+async function endDaemon(found: FoundDaemon, recorded: readonly DaemonOnFile[]): Promise<boolean> {
   if ("socket" in found) {
     const hasEnded = await stopDaemon(found.socket).then(
       () => true,
@@ -165,7 +175,7 @@ async function end(found: Found, recorded: readonly RecordedDaemon[]): Promise<b
   return true;
 }
 
-/** Time limit of `end`, ms. Longer than the default of `--drain-ms`. */
+/** Time limit of `endDaemon`, ms. Longer than the default of `--drain-ms`. */
 const END_MS = 60_000;
 const LOOK_MS = 50;
 
@@ -191,7 +201,7 @@ function serversLine(servers: Servers): string {
 }
 
 /** Asks only if turns run or may run. Throws ConfigError without a terminal. */
-async function mayInterrupt(daemons: readonly Found[]): Promise<boolean> {
+async function confirmInterrupt(daemons: readonly FoundDaemon[]): Promise<boolean> {
   const turns = daemons.flatMap((each) => ("turns" in each ? each.turns : []));
   const unknown = daemons.flatMap((each) => ("turns" in each ? [] : [each]));
   if (turns.length + unknown.length === 0) return true;
@@ -208,22 +218,22 @@ async function mayInterrupt(daemons: readonly Found[]): Promise<boolean> {
   return isConfirmed("Stop?");
 }
 
-type Found = RunningDaemon | UnreachableDaemon;
+type FoundDaemon = RunningDaemon | UnreachableDaemon;
 
-/** Finds the daemons of this state folder: `running` in order of start, and `unreachable`. */
+/** Finds the daemons of this state folder: `running` in order of start, and `unreachableDaemons`. */
 async function findDaemons() {
   const state = stateFolder(process.env, process.platform);
   const folders = await socketFolders(state);
-  const daemons = await describeDaemons(await socketsIn(folders));
-  const recorded = await recordedDaemons(state, isRunning);
-  return { folders, recorded, running: daemons.running, unreachable: unreachable(daemons, recorded) };
+  const daemons = await describeDaemons(await listSockets(folders));
+  const recorded = await daemonsOnFile(state, isRunning);
+  return { folders, recorded, running: daemons.running, unreachable: unreachableDaemons(daemons, recorded) };
 }
 
 /**
  * Returns the daemons with these names, or the only daemon. Throws ConfigError for an unknown name, or if several could be
  * meant.
  */
-function chosen(found: readonly Found[], names: readonly string[]): readonly Found[] {
+function chooseDaemons(found: readonly FoundDaemon[], names: readonly string[]): readonly FoundDaemon[] {
   const unknown = names.find((name) => !found.some((each) => each.name === name));
   if (unknown !== undefined) {
     const meant = didYouMean(

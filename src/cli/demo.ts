@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { readOwn } from "./own-flags.ts";
+import { parseOwnFlags } from "./own-flags.ts";
 import { ClaudeLocator } from "../claude/locate.ts";
-import { Preparation } from "../claude/preparation.ts";
+import { Installer } from "../claude/installer.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { loadConfig } from "../config/load.ts";
 import { connect, type ServerCommand } from "../demo/client.ts";
@@ -35,7 +35,7 @@ export async function demo(argv: string[]): Promise<number> {
   const write = (text: string) => void process.stdout.write(text);
   const screen = flags.json ? jsonScreen(write) : textScreen(write, process.stdout.isTTY && process.stdout.hasColors());
   const home = await realpath(await mkdtemp(join(tmpdir(), "claude-agents-mcp-demo-")));
-  const { code, signal } = earlyEnd();
+  const { code, signal } = watchEarlyEnd();
   try {
     const ending = await run({ ...flags, home, screen, signal });
     screen.ending({ ...ending }, endingText(ending));
@@ -64,7 +64,7 @@ async function prepare(): Promise<string | undefined> {
   try {
     let told = -1;
     const wanted = { environment: withClaudePath(environment, claudePath) };
-    await new Preparation({ claude, packages }).complete(wanted, (percent) => {
+    await new Installer({ claude, packages }).install(wanted, (percent) => {
       if (percent < told + 10) return;
       told = percent;
       process.stderr.write(`Preparing Claude Code, ${String(percent)} %\n`);
@@ -77,7 +77,7 @@ async function prepare(): Promise<string | undefined> {
 }
 
 /** `signal` aborts on a signal, and when the reader of the output is gone (`| head`). `code` returns the exit code then. */
-function earlyEnd(): { readonly code: () => number; readonly signal: AbortSignal } {
+function watchEarlyEnd(): { readonly code: () => number; readonly signal: AbortSignal } {
   const early = new AbortController();
   let code = 1;
   process.stdout.on("error", () => early.abort());
@@ -96,7 +96,7 @@ function earlyEnd(): { readonly code: () => number; readonly signal: AbortSignal
 
 function readFlags(argv: string[]): Flags {
   const off = { type: "boolean", default: false } as const;
-  return readOwn("demo", argv, { options: { live: off, json: off, keep: off } }).values;
+  return parseOwnFlags("demo", argv, { options: { live: off, json: off, keep: off } }).values;
 }
 
 interface Run extends Flags {
@@ -116,7 +116,7 @@ async function run({ home, live, screen, signal }: Run): Promise<Ending> {
   const model = live ? undefined : await startScriptedModel();
   try {
     const environment = model ? model.environment(join(home, "config")) : ownEnvironment();
-    const client = await connect(server(environment), signal);
+    const client = await connect(serverCommand(environment), signal);
     try {
       screen.title(`claude-agents-mcp ${client.serverVersion}, MCP ${client.protocolVersion}, over stdio`);
       const played = model ? `the scripted model at ${model.url}` : "your own Claude login";
@@ -130,7 +130,7 @@ async function run({ home, live, screen, signal }: Run): Promise<Ending> {
   }
 }
 
-function server(env: Record<string, string>): ServerCommand {
+function serverCommand(env: Record<string, string>): ServerCommand {
   const main = fileURLToPath(new URL("./main.js", import.meta.url));
   const { XDG_CACHE_HOME: cache } = process.env;
   const args = [main, "serve", "--log-level", "warn", "--store", "memory:"];

@@ -28,7 +28,7 @@ export async function doctor(argv: string[]): Promise<number> {
   }
   const child = fork(process.argv[1] ?? "", ["doctor", CHECKS_ONLY, ...argv]);
   const code = await new Promise<number>((resolve) => {
-    const limit = () => setTimeout(() => resolve(late()), ALL_MS).unref();
+    const limit = () => setTimeout(() => resolve(reportLate()), ALL_MS).unref();
     let timer = limit();
     child.on("message", (message) => {
       clearTimeout(timer);
@@ -48,7 +48,7 @@ function codeIn(message: unknown): number {
   return isCode && typeof message.code === "number" ? message.code : 1;
 }
 
-function late(): number {
+function reportLate(): number {
   console.error(`claude-agents-mcp: the checks did not end within ${String(ALL_MS / 1000)} s. A disk may hang.`);
   return 1;
 }
@@ -56,22 +56,22 @@ function late(): number {
 async function checkAll(argv: readonly string[], rest: readonly string[]): Promise<number> {
   const json = argv.includes("--json");
   // Loaded here only, because the waiting process does not need them.
-  const [{ examine }, { thisMachine }, { createMasker }] = await Promise.all([
+  const [{ examine }, { createMachine }, { createMasker }] = await Promise.all([
     import("../doctor/checks.ts"),
     import("../doctor/machine.ts"),
     import("../log/mask.ts"),
   ]);
-  const examined = async () => examine(thisMachine(rest, process.env), json ? () => undefined : progress);
+  const examined = async () => examine(createMachine(rest, process.env), json ? () => undefined : progress);
   const masker = createMasker(process.env);
   const program = await programWords();
   // Names the program by the words that start it, if it is not in PATH.
   const clean = (text: string) => escapeControlChars(masker.text(text.replace(/^claude-agents-mcp(?= )/, program)));
   const before = await examined();
   const mends = argv.includes("--fix")
-    ? await mendAll(before, json ? () => undefined : (text) => tell(clean(text)))
-    : NONE;
-  const findings = mends === NONE ? before : await examined();
-  await written(json ? jsonText(findings, mends, clean) : plainText(findings, mends, clean));
+    ? await mendAll(before, json ? () => undefined : (text) => writeLine(clean(text)))
+    : NOTHING_FIXED;
+  const findings = mends === NOTHING_FIXED ? before : await examined();
+  await writeOut(json ? jsonText(findings, mends, clean) : plainText(findings, mends, clean));
   return mends.failed.length > 0 || findings.some(({ level }) => level === "error") ? 1 : 0;
 }
 
@@ -88,7 +88,7 @@ async function programWords(): Promise<string> {
 }
 
 /** Resolves once `text` has left this process, or its reader is gone. */
-async function written(text: string): Promise<void> {
+async function writeOut(text: string): Promise<void> {
   process.stdout.on("error", () => undefined);
   return new Promise((resolve) => void process.stdout.write(text, () => resolve()));
 }
@@ -109,23 +109,23 @@ function progress(subject: string): void {
   process.stderr.write(`Checking ${subject} ...\n`);
 }
 
-function tell(text: string): void {
+function writeLine(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
 /** Outcome of `--fix`: results and failures. */
-interface Mends {
+interface FixResults {
   readonly fixed: readonly string[];
   readonly failed: readonly string[];
 }
 
-const NONE: Mends = { fixed: [], failed: [] };
+const NOTHING_FIXED: FixResults = { fixed: [], failed: [] };
 
 /** Mends findings one by one. Reports a missing login before an installation starts. */
-async function mendAll(findings: readonly Finding[], onText: (text: string) => void): Promise<Mends> {
+async function mendAll(findings: readonly Finding[], onText: (text: string) => void): Promise<FixResults> {
   const [fixed, failed]: [string[], string[]] = [[], []];
   const mendable = findings.flatMap(({ mend, text }) => (mend ? [{ mend, text }] : []));
-  if (mendable.length === 0) return NONE;
+  if (mendable.length === 0) return NOTHING_FIXED;
   process.send?.("fixing");
   for (const { id, level, text } of findings) if (id === "login" && level === "error") onText(text);
   for (const { mend, text } of mendable) {
@@ -142,7 +142,7 @@ async function mendAll(findings: readonly Finding[], onText: (text: string) => v
 
 type Clean = (text: string) => string;
 
-function jsonText(findings: readonly Finding[], { failed, fixed }: Mends, clean: Clean): string {
+function jsonText(findings: readonly Finding[], { failed, fixed }: FixResults, clean: Clean): string {
   const shown = findings.map(({ fix, id, level, text }) => ({
     id,
     level,
@@ -158,7 +158,7 @@ function jsonText(findings: readonly Finding[], { failed, fixed }: Mends, clean:
 
 const WIDTH = Math.max(...["ok", "fixed", "failed", "warning", "error"].map((level) => level.length));
 
-function plainText(findings: readonly Finding[], { failed, fixed }: Mends, clean: Clean): string {
+function plainText(findings: readonly Finding[], { failed, fixed }: FixResults, clean: Clean): string {
   const lines = findings.flatMap(({ fix, level, text }) => [
     `${level.padEnd(WIDTH)}  ${clean(text)}`,
     ...(fix === undefined ? [] : [`${" ".repeat(WIDTH)}  fix: ${clean(fix)}`]),

@@ -157,17 +157,17 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 };
 const NAMES = Object.keys(COMMANDS);
 
-const meant = (command: string, ...words: string[]) => words.map((word) => [word, command] as const);
+const aliases = (command: string, ...words: string[]) => words.map((word) => [word, command] as const);
 
 /** Words people type for a command. */
-const MEANT: Readonly<Record<string, string>> = Object.fromEntries([
-  ...meant("serve", "start", "run", "mcp", "server", "stdio"),
-  ...meant("console", "ui", "web", "dashboard"),
-  ...meant("sessions", "list", "ls", "show", "stats", "export", "delete"),
-  ...meant("daemon", "status", "stop", "logs", "restart", "ps"),
-  ...meant("doctor", "check", "diagnose", "login"),
-  ...meant("install", "setup", "init", "add", "configure", "config"),
-  ...meant("uninstall", "remove", "rm"),
+const ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
+  ...aliases("serve", "start", "run", "mcp", "server", "stdio"),
+  ...aliases("console", "ui", "web", "dashboard"),
+  ...aliases("sessions", "list", "ls", "show", "stats", "export", "delete"),
+  ...aliases("daemon", "status", "stop", "logs", "restart", "ps"),
+  ...aliases("doctor", "check", "diagnose", "login"),
+  ...aliases("install", "setup", "init", "add", "configure", "config"),
+  ...aliases("uninstall", "remove", "rm"),
 ]);
 
 /** Returns the page of `command`, or the overview. Throws ConfigError for an unknown command. */
@@ -201,7 +201,7 @@ function overview(): string {
 
 export function unknownCommand(name: string): ConfigError {
   return new ConfigError(
-    `Unknown command "${name}".${didYouMean(name, NAMES, MEANT)} "claude-agents-mcp help" lists all commands.`,
+    `Unknown command "${name}".${didYouMean(name, NAMES, ALIASES)} "claude-agents-mcp help" lists all commands.`,
   );
 }
 

@@ -1,13 +1,13 @@
 import { hasTerminal, isConfirmed } from "./confirm.ts";
-import { listClients } from "./installed.ts";
-import { readOwn } from "./own-flags.ts";
+import { listClients } from "./install-list.ts";
+import { parseOwnFlags } from "./own-flags.ts";
 import { nestingDepth } from "./preflight.ts";
-import { childEnvironment } from "../claude/environment.ts";
+import { childEnvironment } from "../claude/child-environment.ts";
 import { findLogin } from "../claude/login.ts";
 import { ConfigError } from "../config/error.ts";
 import { SETTINGS } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
-import { daemonEnvironment } from "../daemon/environment.ts";
+import { daemonEnvironment } from "../daemon/daemon-environment.ts";
 import { PRODUCT } from "../domain/names.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { fileOf, formatOf, planInstall, planUninstall, withEntry, type Aim, type Change } from "../install/change.ts";
@@ -15,7 +15,7 @@ import { CLIENTS, clientsMeant, type Client, type Scope } from "../install/clien
 import { diffText } from "../install/diff.ts";
 import { UnusableFile, type Entry } from "../install/format.ts";
 import { invocationOf, isNpx, isPortable, type Invocation } from "../install/invocation.ts";
-import { thesePlaces } from "../install/places.ts";
+import { createPlaces } from "../install/places.ts";
 import { entryConfig, longestCallMs, mayGiveUp, timeoutEntry } from "../install/server-args.ts";
 import { createMasker } from "../log/mask.ts";
 
@@ -36,14 +36,14 @@ const FLAGS = { scope: { type: "string" }, json: { type: "boolean" }, yes: { typ
 export async function install(argv: string[]): Promise<number> {
   const flags = readFlags("install", argv);
   if (flags.client === undefined) return listClients(flags.json, async (scope) => invocation(scope, []));
-  const aim = aimOf("install", flags);
+  const aim = chooseAim("install", flags);
   const longestMs = longestCallMs(entryConfig({ argv: flags.serverArgs, env: daemonEnvironment(process.env) }));
   const command = await invocation(aim.scope, flags.serverArgs);
   const entry = { ...aim.client.entry(command), ...timeoutEntry(aim.client, longestMs) };
   const notes = [...notesOn(aim, command, longestMs), ...(await loginNotes())];
-  if (flags.print) return print(aim, entry, { notes, json: flags.json });
+  if (flags.print) return printEntry(aim, entry, { notes, json: flags.json });
   refuseNested("install");
-  return withFile(async () => {
+  return reportFileErrors(async () => {
     const change = await planInstall(aim, entry);
     return carryOut({ aim, change, flags, notes, verb: "install" });
   });
@@ -52,9 +52,9 @@ export async function install(argv: string[]): Promise<number> {
 export async function uninstall(argv: string[]): Promise<number> {
   const flags = readFlags("uninstall", argv);
   if (flags.serverArgs.length > 0) throw new ConfigError("uninstall takes no flags for the server.");
-  const aim = aimOf("uninstall", flags);
+  const aim = chooseAim("uninstall", flags);
   refuseNested("uninstall");
-  return withFile(async () => {
+  return reportFileErrors(async () => {
     const change = await planUninstall(aim);
     return carryOut({ aim, change, flags, notes: [], verb: "uninstall" });
   });
@@ -75,17 +75,21 @@ async function carryOut(step: Step): Promise<number> {
   const { after, before, file } = change;
   if (after === before) {
     const state = verb === "install" ? "has the entry already" : "has no entry of this server";
-    return tell(step, { changed: false }, `${file} ${state}. Nothing to do.`);
+    return printResult(step, { changed: false }, `${file} ${state}. Nothing to do.`);
   }
-  if (!flags.yes && !(await isAgreed(step))) return tell(step, { changed: false }, "Nothing was written.");
+  if (!flags.yes && !(await isAgreed(step))) return printResult(step, { changed: false }, "Nothing was written.");
   const copy = await change.perform();
   const done = after === undefined ? `Deleted ${file}, which install had created.` : `Wrote ${file}.`;
   const kept = copy === undefined ? "" : ` The former file: ${copy}`;
   const next = `Restart ${aim.client.title}, or let it reload its MCP servers.`;
-  return tell(step, { changed: true, ...(copy === undefined ? {} : { copy }) }, `${done}${kept}\n${next}`);
+  return printResult(step, { changed: true, ...(copy === undefined ? {} : { copy }) }, `${done}${kept}\n${next}`);
 }
 
-function tell({ aim, change, flags, notes }: Step, result: { changed: boolean; copy?: string }, words: string): number {
+function printResult(
+  { aim, change, flags, notes }: Step,
+  result: { changed: boolean; copy?: string },
+  words: string,
+): number {
   const { client, scope } = aim;
   const lines = [words, ...notes.map((note) => `Note: ${note}`)];
   const report = { client: client.id, scope, file: change.file, ...result, notes };
@@ -106,7 +110,7 @@ async function isAgreed({ change, verb }: Step): Promise<boolean> {
 }
 
 /** Prints the entry as a whole file with nothing else, as in `examples/clients`. */
-async function print(
+async function printEntry(
   aim: Aim,
   entry: Entry,
   { json, notes }: { json: boolean; notes: readonly string[] },
@@ -162,7 +166,7 @@ function refuseNested(verb: Verb): void {
   throw new ConfigError(`${verb} cannot run inside a session of claude-agents-mcp. Run it in your own shell.`);
 }
 
-async function withFile(work: () => Promise<number>): Promise<number> {
+async function reportFileErrors(work: () => Promise<number>): Promise<number> {
   try {
     return await work();
   } catch (error) {
@@ -173,7 +177,7 @@ async function withFile(work: () => Promise<number>): Promise<number> {
   }
 }
 
-function aimOf(verb: Verb, { client: id, scope: written }: Flags): Aim {
+function chooseAim(verb: Verb, { client: id, scope: written }: Flags): Aim {
   const known = CLIENTS.map((each) => each.id);
   if (id === undefined) throw new ConfigError(`uninstall needs a client: ${known.join(", ")}.`);
   const client = CLIENTS.find((each) => each.id === id);
@@ -184,7 +188,7 @@ function aimOf(verb: Verb, { client: id, scope: written }: Flags): Aim {
     throw new ConfigError(`${verb}: unknown client "${id}".${advice} Known are ${known.join(", ")}. ${others}`);
   }
   const scope = scopeOf(client, written);
-  const places = thesePlaces(process.env, process.cwd());
+  const places = createPlaces(process.env, process.cwd());
   return { client, scope, places, stateFolder: stateFolder(process.env, process.platform) };
 }
 
@@ -202,7 +206,7 @@ function readFlags(verb: Verb, argv: readonly string[]): Flags {
   const options = verb === "install" ? { ...FLAGS, print: { type: "boolean" } as const } : FLAGS;
   const words = verb === "install" ? "a client, and flags for the server behind --" : "a client";
   if (verb === "install") refuseOfServer(own, options);
-  const { positionals, values } = readOwn(verb, own, { options, words });
+  const { positionals, values } = parseOwnFlags(verb, own, { options, words });
   const [client, extra] = positionals;
   if (extra !== undefined) throw new ConfigError(`${verb}: unexpected argument "${extra}". It takes one client.`);
   const { json = false, scope = "user", yes = false } = values;

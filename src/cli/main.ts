@@ -136,15 +136,15 @@ async function report(error: unknown): Promise<number> {
 
 /** Adds sources to a message that names settings only by flag or key. */
 async function withSources(message: string): Promise<string> {
-  const [{ bySource }, { givenIn }, { readUserFile }] = await Promise.all([
-    import("../config/given.ts"),
+  const [{ bySource }, { readGiven }, { readUserFile }] = await Promise.all([
+    import("../config/given-values.ts"),
     import("../config/load.ts"),
     import("../config/user-file.ts"),
   ]);
   const { argv, env } = process;
   for (const words of [argv.slice(2), argv.slice(3), []]) {
     try {
-      return bySource(message, new Map([...readUserFile({ env }).given, ...givenIn({ argv: words, env })]));
+      return bySource(message, new Map([...readUserFile({ env }).given, ...readGiven({ argv: words, env })]));
     } catch {
       // The arguments may hold flags of a command, or the very error.
     }

@@ -8,17 +8,17 @@ import { didYouMean, nearest } from "../domain/suggest.ts";
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 
-interface Taken<O> {
+interface OwnArguments<O> {
   readonly options: O;
   /** Names the arguments beside flags, for messages. "" if there are none. */
   readonly words?: string;
 }
 
 /** Reads the arguments of a command without flags of `serve`. Throws ConfigError with the list of allowed arguments. */
-export function readOwn<const O extends Options>(
+export function parseOwnFlags<const O extends Options>(
   command: string,
   args: readonly string[],
-  { options, words = "" }: Taken<O>,
+  { options, words = "" }: OwnArguments<O>,
 ) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: words !== "", strict: true });
@@ -36,7 +36,7 @@ export function readOwn<const O extends Options>(
  * Takes the flags `names`, each with a value, out of a command line. `rest` is for `serve`. Throws ConfigError for an unknown
  * flag close to one of `names`, because `serve` would suggest only its own flags.
  */
-export function ownFlags(
+export function splitOwnFlags(
   command: string,
   argv: readonly string[],
   names: readonly string[],

@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { readDepth } from "../config/load.ts";
 import { depthAbove } from "../security/ancestors.ts";
 import { ConfigError } from "../config/error.ts";
-import { networkKindOf } from "../config/network-path.ts";
+import { findNetworkKind } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
@@ -29,14 +29,14 @@ export async function refuseNetworkStore(
   const { file } = storeTraits(store ?? defaultStore(stateFolder(environment, platform), platform));
   if (file === undefined) return;
   const folder = dirname(file);
-  const kind = await networkKindOf(folder);
+  const kind = await findNetworkKind(folder);
   if (kind === undefined) return;
   const problem = `The store would be in ${folder}, on a network file system (${kind}), where SQLite cannot keep it safely`;
   throw new ConfigError(`${problem}. Name a file on a local disk with --store.`);
 }
 
 /** Describes the confinement of sessions, for the log. */
-export function confinedBy({ sandbox }: Config): string {
+export function describeConfinement({ sandbox }: Config): string {
   if (sandbox === "off") return "sessions run in Claude Code's sandbox only where they ask for it (--sandbox off)";
   return "every session runs in Claude Code's sandbox (--sandbox required)";
 }

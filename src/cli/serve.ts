@@ -4,14 +4,14 @@ import { requireQueryFolder } from "../app/terms.ts";
 import { readApproverSecrets } from "../config/approvals/approver-fields.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { startFolder } from "../config/start-folder.ts";
-import { configFileOf, unknownVariables } from "../config/load.ts";
+import { findConfigFile, unknownVariables } from "../config/load.ts";
 import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
 import { clientSettings, serverSettings, type ServerSettings } from "../config/server-settings.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { storeTraits } from "../config/store.ts";
 import { readPackage } from "../config/version.ts";
-import { nestingDepth, confinedBy, refuseNetworkStore, requireSandbox } from "./preflight.ts";
+import { nestingDepth, describeConfinement, refuseNetworkStore, requireSandbox } from "./preflight.ts";
 
 /** Serves an MCP client over stdio until it leaves or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
@@ -21,11 +21,11 @@ export async function serve(argv: string[]): Promise<void> {
   // No client starts an HTTP server, and sessions should not see its arguments.
   const words = config.http === undefined ? process.argv : process.argv.slice(0, 2);
   let whyNone = "";
-  const shim = await shimFor(config, argv).catch((error: unknown) => void (whyNone = String(error)));
+  const shim = await findShimSettings(config, argv).catch((error: unknown) => void (whyNone = String(error)));
   const start = { cwd: startFolder, ownCommands: ownCommands(name, words) };
   const app = await assemble({ settings, argv, start, shim });
   if (whyNone !== "") app.log.warn("turns end with this server, because it cannot have a shim", { why: whyNone });
-  const end = endWith(app, { handsOver: shim !== undefined });
+  const end = endOn(app, { handsOver: shim !== undefined });
   if (config.http === undefined) {
     process.stdin.once("end", () => void watchReader());
     return app.serveStdio(() => end("the client is gone", 0));
@@ -36,16 +36,16 @@ export async function serve(argv: string[]): Promise<void> {
 /** Loaded only at the end. If it fails, the next answer detects a killed client. */
 async function watchReader(): Promise<void> {
   const loaded = await import("../proxy/client-end.ts").catch(() => undefined);
-  loaded?.endUnread(process.stdout);
+  loaded?.exitOnceUnread(process.stdout);
 }
 
 /** Returns shim settings, if any: the next server with equal arguments continues the turns of this one. */
-async function shimFor(config: Config, argv: readonly string[]): Promise<AppSettings["shim"]> {
+async function findShimSettings(config: Config, argv: readonly string[]): Promise<AppSettings["shim"]> {
   if (config.http === undefined || !constants().shim || process.platform === "win32") return undefined;
   // A session in memory ends with its server.
   if (config.store && !storeTraits(config.store).isShared) return undefined;
   const [{ socketFolders }, { daemonName }, { shimSettings }] = await Promise.all([
-    import("../daemon/folders.ts"),
+    import("../daemon/socket-folders.ts"),
     import("../daemon/name.ts"),
     import("../daemon/shim-sockets.ts"),
   ]);
@@ -59,7 +59,7 @@ async function shimFor(config: Config, argv: readonly string[]): Promise<AppSett
 /** Rejects with ConfigError for settings that the automatic daemon refuses to a client. */
 export async function checkSettings(argv: readonly string[]): Promise<void> {
   const { env } = process;
-  const { daemonEnvironment } = await import("../daemon/environment.ts");
+  const { daemonEnvironment } = await import("../daemon/daemon-environment.ts");
   await prepare(clientSettings(serverSettings({ argv: [], env: daemonEnvironment(env) }), { argv, env }));
 }
 
@@ -72,7 +72,7 @@ export async function serveWithoutDaemon(argv: string[], why: string): Promise<D
   const start = { cwd: startFolder, ownCommands: ownCommands(readPackage().name, process.argv) };
   const app = await assemble({ settings, argv, start, withoutDaemon: why });
   app.log.warn("sessions run in this process and end with it: no daemon is available", { why });
-  const end = endWith(app);
+  const end = endOn(app);
   const [theirs, ours] = duplexPair();
   app.serveClient({
     start: ownTerms({ config, environment: process.env, start }),
@@ -82,9 +82,9 @@ export async function serveWithoutDaemon(argv: string[], why: string): Promise<D
   return theirs;
 }
 
-type Given = "environmentKey" | "isApart" | "named" | "outlivesClients" | "shim" | "start" | "withoutDaemon";
+type AssemblyFields = "environmentKey" | "isApart" | "named" | "outlivesClients" | "shim" | "start" | "withoutDaemon";
 
-interface Assembly extends Pick<AppSettings, Given> {
+interface Assembly extends Pick<AppSettings, AssemblyFields> {
   readonly argv: readonly string[];
   readonly settings: Pick<ServerSettings, "bounds" | "config">;
 }
@@ -104,13 +104,13 @@ export async function assemble({ argv, settings: { bounds, config }, ...given }:
     ...prepared,
     config,
     bounds,
-    configFile: configFileOf({ argv, env: process.env }),
+    configFile: findConfigFile({ argv, env: process.env }),
     environment: process.env,
     depth: nestingDepth(),
     info: readPackage(),
   });
   for (const problem of [...unknownVariables(process.env), ...unknownTools(config)]) app.log.warn(problem);
-  app.log[config.sandbox === "off" ? "debug" : "info"](confinedBy(config), { sandbox: config.sandbox });
+  app.log[config.sandbox === "off" ? "debug" : "info"](describeConfinement(config), { sandbox: config.sandbox });
   return app;
 }
 
@@ -118,7 +118,7 @@ export async function assemble({ argv, settings: { bounds, config }, ...given }:
  * Ends the process in order on a signal or an uncaught exception. The returned function does so for other reasons. With
  * `handsOver` an exception ends the process at once: the next server continues its turns.
  */
-export function endWith(
+export function endOn(
   app: Pick<App, "close" | "log">,
   { handsOver = false } = {},
 ): (reason: string, code: number) => void {

@@ -10,10 +10,10 @@ import { stats } from "./sessions/stats.ts";
 
 /** `claude-agents-mcp sessions VERB`: works on the store, with or without a running server. Resolves to the exit code. */
 export async function sessions(argv: string[]): Promise<number> {
-  const [verb = "list", ...rest] = spelled(argv);
+  const [verb = "list", ...rest] = withVerb(argv);
   const run = VERBS.get(verb);
   if (!run) throw unknownVerb(verb);
-  process.stdout.off("error", leave).on("error", leave);
+  process.stdout.off("error", exitOnWriteError).on("error", exitOnWriteError);
   try {
     return await run(rest);
   } catch (error) {
@@ -32,14 +32,14 @@ const VERBS: ReadonlyMap<string, (argv: string[]) => Promise<number>> = new Map(
 ]);
 
 /** Adds the default verb `list`. Turns `--stats` among flags into the verb `stats`. */
-function spelled(argv: string[]): string[] {
+function withVerb(argv: string[]): string[] {
   if (argv[0]?.startsWith("-") === false) return argv;
   const rest = argv.filter((word) => word !== "--stats");
   return [rest.length < argv.length ? "stats" : "list", ...rest];
 }
 
 /** Words that people type for a verb. */
-const MEANT = {
+const ALIASES = {
   ls: "list",
   get: "show",
   view: "show",
@@ -54,13 +54,13 @@ const MEANT = {
 function unknownVerb(verb: string): ConfigError {
   const known = [...VERBS.keys()];
   // An id, or its prefix.
-  const meant = /^[\da-f][\da-f-]{3,}$/i.test(verb) ? ` Did you mean show ${verb}?` : didYouMean(verb, known, MEANT);
+  const meant = /^[\da-f][\da-f-]{3,}$/i.test(verb) ? ` Did you mean show ${verb}?` : didYouMean(verb, known, ALIASES);
   const advice = `"claude-agents-mcp help sessions" says more.`;
   return new ConfigError(`Unknown verb "${verb}".${meant} sessions takes ${known.join(", ")}. ${advice}`);
 }
 
 /** Exits. A reader such as `head` may close the output early: no error. */
-function leave(error: NodeJS.ErrnoException): void {
+function exitOnWriteError(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") console.error(`claude-agents-mcp: the output could not be written: ${error.message}`);
   process.exit(error.code === "EPIPE" ? 0 : 1);
 }

@@ -1,9 +1,9 @@
-import { readOwn } from "./own-flags.ts";
-import { digestOf, newToken } from "../http/auth/secret.ts";
+import { parseOwnFlags } from "./own-flags.ts";
+import { digestOf, newToken } from "../http/auth/http-token.ts";
 
 /** `claude-agents-mcp token`: creates a token for a server over HTTP and prints how to use it. The token is not stored. */
 export function token(argv: string[]): number {
-  const { json = false } = readOwn("token", argv, { options: { json: { type: "boolean" } } }).values;
+  const { json = false } = parseOwnFlags("token", argv, { options: { json: { type: "boolean" } } }).values;
   const made = newToken();
   const sha256 = digestOf(made).toString("hex");
   const principals = {

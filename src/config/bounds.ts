@@ -1,6 +1,6 @@
 import { ConfigError } from "./error.ts";
-import type { GivenByKey } from "./given.ts";
-import { checked } from "./load.ts";
+import type { GivenByKey } from "./given-values.ts";
+import { checkedConfig } from "./load.ts";
 import { SETTINGS, type Config, type Terms } from "./schema.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 import { tighter } from "../domain/approvals/risk.ts";
@@ -36,7 +36,7 @@ export type Bounds = Partial<Terms>;
 export function boundsOf(given: GivenByKey): Bounds {
   const ofTerm = (key: string) => TERMS.find((term) => key === term || key.startsWith(`${term}.`));
   const ofTerms = [...given].filter(([key]) => ofTerm(key) !== undefined);
-  const config = checked(new Map([...UNBOUND, ...ofTerms]));
+  const config = checkedConfig(new Map([...UNBOUND, ...ofTerms]));
   const keys = new Set(ofTerms.map(([key]) => ofTerm(key) ?? key));
   return Object.fromEntries([...keys].map((key) => [key, Reflect.get(config, key)]));
 }
@@ -80,10 +80,10 @@ export function commonBounds(bounds: Bounds, further: Bounds): Bounds {
       `${twice[0]}: the bounds of the user's file give it already. Leave it out in one of the two places.`,
     );
   }
-  return { ...bounds, ...further, ...combined(pick(bounds, further), further) };
+  return { ...bounds, ...further, ...combined(pickKeys(bounds, further), further) };
 }
 
-function pick(from: Bounds, keys: Bounds): Bounds {
+function pickKeys(from: Bounds, keys: Bounds): Bounds {
   return Object.fromEntries(Object.entries(from).filter(([key]) => Object.hasOwn(keys, key)));
 }
 

@@ -17,12 +17,12 @@ export function confinements({ allowDirs, http, oauth, principals, trustDirs }: 
   return (principal) => {
     if (principal === LOCAL_PRINCIPAL) return local;
     const terms = Object.hasOwn(principals, principal) ? principals[principal] : undefined;
-    if (terms) return { ...subject, ...given(terms) };
+    if (terms) return { ...subject, ...ownConfinement(terms) };
     return oauth === undefined ? undefined : subject;
   };
 }
 
-function given({ allowDirs, claudeConfigDir, operatorOptions, spawnWrapper, trustDirs }: PrincipalTerms) {
+function ownConfinement({ allowDirs, claudeConfigDir, operatorOptions, spawnWrapper, trustDirs }: PrincipalTerms) {
   return {
     operatorOptions,
     ...(allowDirs && { allowDirs: allowDirs === ANYWHERE ? [] : allowDirs }),

@@ -5,7 +5,7 @@ import { CONSTANTS_VARIABLE } from "../domain/names.ts";
  * Times and limits without a setting. Tests override them in an undocumented variable (`CONSTANTS_VARIABLE`), as a JSON object.
  */
 
-const USUAL = {
+const DEFAULTS = {
   /** Time without a message of Claude Code after which a turn ends, ms. */
   inactivityMs: 1_800_000,
   /** Time for the start of Claude Code if its session has no `sessionInitTimeoutMs`, ms. */
@@ -49,20 +49,23 @@ const USUAL = {
   notifyTimeoutMs: 10_000,
 };
 
-export type Constants = Readonly<typeof USUAL>;
+export type Constants = Readonly<typeof DEFAULTS>;
 
-let read: { readonly text: string | undefined; readonly constants: Constants } = { text: undefined, constants: USUAL };
+let read: { readonly text: string | undefined; readonly constants: Constants } = {
+  text: undefined,
+  constants: DEFAULTS,
+};
 
 /** Throws ConfigError if `text` is anything but an object of known constants. */
 export function constants(text = process.env[CONSTANTS_VARIABLE]): Constants {
-  if (read.text !== text) read = { text, constants: { ...USUAL, ...given(text) } };
+  if (read.text !== text) read = { text, constants: { ...DEFAULTS, ...parseOverrides(text) } };
   return read.constants;
 }
 
-function given(text = ""): Partial<Constants> {
+function parseOverrides(text = ""): Partial<Constants> {
   if (text === "") return {};
   const others: unknown = JSON.parse(text);
-  const bad = Object.entries(others ?? {}).find(([name, value]) => typeof value !== typeof Reflect.get(USUAL, name));
+  const bad = Object.entries(others ?? {}).find(([name, value]) => typeof value !== typeof Reflect.get(DEFAULTS, name));
   if (typeof others === "object" && !bad) return { ...others };
   throw new ConfigError(
     `${CONSTANTS_VARIABLE}: ${bad?.[0] ?? text} cannot be given. Name constants of src/config/constants.ts.`,

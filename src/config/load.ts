@@ -6,12 +6,12 @@ import {
   fromConfigFile,
   fromFlags,
   fromVariables,
-  refused,
-  shown,
+  refusal,
+  shortJson,
   type ConfigSources,
   type Environment,
   type GivenByKey,
-} from "./given.ts";
+} from "./given-values.ts";
 import { checkTokens, checkConfined } from "./principals.ts";
 import { QUERY_KEYS } from "./query.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
@@ -23,11 +23,11 @@ import { didYouMean } from "../domain/suggest.ts";
  * joined. Throws ConfigError with a line that names the source of the bad value and the allowed values.
  */
 export function loadConfig(sources: ConfigSources): Config {
-  return checked(new Map([...(sources.user?.given ?? []), ...givenIn(sources)]));
+  return checkedConfig(new Map([...(sources.user?.given ?? []), ...readGiven(sources)]));
 }
 
 /** Reads all sources except the user's file. Throws ConfigError. */
-export function givenIn(sources: ConfigSources): GivenByKey {
+export function readGiven(sources: ConfigSources): GivenByKey {
   const flags = fromFlags(sources);
   const variables = fromVariables(sources);
   const file = fromConfigFile(flags.get(CONFIG_FILE.key) ?? variables.get(CONFIG_FILE.key), sources);
@@ -35,7 +35,7 @@ export function givenIn(sources: ConfigSources): GivenByKey {
 }
 
 /** Returns the path of the file of `--config`, if any. */
-export function configFileOf(sources: ConfigSources): string | undefined {
+export function findConfigFile(sources: ConfigSources): string | undefined {
   const path = fromFlags(sources).get(CONFIG_FILE.key) ?? fromVariables(sources).get(CONFIG_FILE.key);
   return typeof path?.value === "string" ? path.value : undefined;
 }
@@ -45,7 +45,7 @@ export function readDepth(env: Environment): number {
   const text = env[DEPTH_VARIABLE] ?? "";
   if (text === "") return 0;
   if (/^\d{1,6}$/.test(text)) return Number(text);
-  throw new ConfigError(`${DEPTH_VARIABLE} is ${shown(text)}: must be a whole number. Servers set it; unset it.`);
+  throw new ConfigError(`${DEPTH_VARIABLE} is ${shortJson(text)}: must be a whole number. Servers set it; unset it.`);
 }
 
 /** Not in `SETTINGS`, because a secret must not stand in flags or files. */
@@ -61,10 +61,10 @@ export function unknownVariables(env: Environment): string[] {
 }
 
 /** Returns a complete configuration: `given` and defaults. Throws ConfigError. */
-export function checked(given: GivenByKey): Config {
+export function checkedConfig(given: GivenByKey): Config {
   const settings = [...SETTINGS, ...QUERY_KEYS].filter(({ key, inFile }) => inFile && given.has(key));
   const parsed = Config.safeParse(valuesOf(given));
-  if (parsed.success) return consistent(parsed.data, given);
+  if (parsed.success) return checkConsistent(parsed.data, given);
   const isOf = (key: string, { path }: { readonly path: readonly PropertyKey[] }) =>
     key === path[0] || key === path.slice(0, 2).join(".");
   const bad = settings.find(({ key }) => parsed.error.issues.some((issue) => isOf(key, issue)));
@@ -73,7 +73,7 @@ export function checked(given: GivenByKey): Config {
   const issue = parsed.error.issues.find((each) => isOf(bad.key, each));
   // Issues of our own refinements already say what is wrong.
   if (issue?.code === "custom") throw new ConfigError(`${source.from} cannot be used: ${issue.message}`);
-  if (bad.reading !== "json") throw refused(source, bad);
+  if (bad.reading !== "json") throw refusal(source, bad);
   const where = issue?.path.slice(1).map(String).join(".") ?? "";
   throw new ConfigError(`${source.from} cannot be used${where && `, at ${where}`}: ${issue?.message ?? bad.allowed}.`);
 }
@@ -90,19 +90,19 @@ function valuesOf(given: GivenByKey): Record<string, unknown> {
 }
 
 /** Checks settings against each other. Throws ConfigError. */
-function consistent(config: Config, given: GivenByKey): Config {
+function checkConsistent(config: Config, given: GivenByKey): Config {
   try {
     checkApprovers(config);
     checkTokens(config.principals);
     checkConfined(config, given.get("allowDirs")?.value === ANYWHERE);
-    return listingSomething(config);
+    return requireTools(config);
   } catch (error) {
     throw error instanceof ConfigError ? new ConfigError(bySource(error.message, given), error) : error;
   }
 }
 
 /** Throws ConfigError if no tool would be listed, because that mistake would go unnoticed. */
-function listingSomething(config: Config): Config {
+function requireTools(config: Config): Config {
   if (config.query.enabled || config.toolsets.some((toolset) => toolset !== "query")) return config;
   throw new ConfigError(
     "query.enabled is false: no tool would be listed, because --toolsets names query only. Add a toolset, or enable it.",

@@ -1,7 +1,7 @@
 /** Tests whether an address is safe from other readers and writers. */
 
 /** True for https, and for http on loopback. Elsewhere an attacker could change the answer, and so sign tokens. */
-export function isSafe(address: string): boolean {
+export function isSafeAddress(address: string): boolean {
   if (!URL.canParse(address)) return false;
   const { hostname, protocol } = new URL(address);
   return protocol === "https:" || (protocol === "http:" && isLoopback(hostname));

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { ConfigError } from "./error.ts";
-import { refuseGone } from "./gone.ts";
+import { refuseRemoved } from "./removed.ts";
 import { SETTINGS } from "./schema.ts";
 import type { Setting } from "./setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
@@ -61,7 +61,7 @@ function readFlag({ name, rawName: written, value: text, inlineValue }: OptionTo
     negated ? flag === name.slice(3) && reading === "boolean" : flag === name,
   );
   if (setting === undefined) {
-    refuseGone(written);
+    refuseRemoved(written);
     throw unknownFlag(written);
   }
   if (setting.reading === "boolean") {

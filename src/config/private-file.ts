@@ -5,7 +5,7 @@ import { ConfigError } from "./error.ts";
 const MAX_BYTES = 8_192;
 
 /** Reads a file with a `kind` of secret. Throws ConfigError unless only the user of the server can read and write it. */
-export async function readPrivate(file: string, kind: "secret" | "token"): Promise<string> {
+export async function readPrivateFile(file: string, kind: "secret" | "token"): Promise<string> {
   try {
     const found = await stat(file);
     if (!found.isFile() || found.size > MAX_BYTES)

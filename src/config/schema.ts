@@ -33,10 +33,10 @@ const clientFields = {
 const fields = { ...termFields, ...serverFields, ...clientFields };
 
 /** Settings of approvers, checked here and read by their approvers only. */
-const OF_APPROVERS: object = approverFields;
+const APPROVER_FIELDS: object = approverFields;
 
 /** Settings as the program uses them: checked, complete, frozen. Every `...Ms` is in ms, every path absolute. */
-export const Config = z.strictObject({ ...OF_APPROVERS, ...fields }).readonly();
+export const Config = z.strictObject({ ...APPROVER_FIELDS, ...fields }).readonly();
 export type Config = z.output<typeof Config>;
 
 /** Settings that belong to a connection. */

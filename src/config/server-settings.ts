@@ -1,7 +1,7 @@
 import { boundsOf, commonBounds, OutOfBoundsError, withinBounds, type Bounds } from "./bounds.ts";
 import { ConfigError } from "./error.ts";
-import type { ConfigSources, GivenByKey, UserFile } from "./given.ts";
-import { givenIn, loadConfig } from "./load.ts";
+import type { ConfigSources, GivenByKey, UserFile } from "./given-values.ts";
+import { readGiven, loadConfig } from "./load.ts";
 import { SETTINGS, type Config } from "./schema.ts";
 import { readUserFile } from "./user-file.ts";
 
@@ -20,20 +20,20 @@ export interface ServerSettings {
 /** Reads the settings of the server that this process becomes. Throws ConfigError. */
 export function serverSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
   const user = readUserFile(sources);
-  return { config: bounded({ bounds: user.bounds, user }, sources), bounds: user.bounds, user };
+  return { config: configWithinBounds({ bounds: user.bounds, user }, sources), bounds: user.bounds, user };
 }
 
 /** Reads the settings of a named daemon. Terms given at its start become bounds of its clients. Throws ConfigError. */
 export function daemonSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
   const settings = serverSettings(sources);
-  const given = givenIn(sources);
+  const given = readGiven(sources);
   return { ...settings, bounds: commonBounds(settings.bounds, boundsOf(given)), given };
 }
 
 /** Reads the settings of an automatic daemon. Throws ConfigError, also for a term, which would hold for none of its clients. */
 export function automaticSettings(sources: Omit<ConfigSources, "user">): ServerSettings {
   const settings = serverSettings(sources);
-  const given = givenIn(sources);
+  const given = readGiven(sources);
   const [key] = Object.keys(boundsOf(given));
   if (key === undefined) return settings;
   const from = given.get(key)?.from ?? key;
@@ -52,12 +52,12 @@ export function clientSettings(server: ServerSettings, sources: Omit<ConfigSourc
 
 /** Returns the terms of a client that is a server itself, and so may give server settings for itself. */
 export function termsWithin(server: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
-  const own = bounded(server, sources);
-  return { ...own, ...Object.fromEntries(OF_SERVER.map(({ key }) => [key, Reflect.get(server.config, key)])) };
+  const own = configWithinBounds(server, sources);
+  return { ...own, ...Object.fromEntries(SERVER_SETTINGS.map(({ key }) => [key, Reflect.get(server.config, key)])) };
 }
 
 /** Throws ConfigError that names the source of the value and of the bound. */
-function bounded(
+function configWithinBounds(
   { bounds, given, user }: Omit<ServerSettings, "config">,
   sources: Omit<ConfigSources, "user">,
 ): Config {
@@ -67,7 +67,7 @@ function bounded(
   } catch (error) {
     if (!(error instanceof OutOfBoundsError)) throw error;
     const { key } = error;
-    const from = new Map([...user.given, ...givenIn(sources)]).get(key)?.from ?? `The default of ${key}`;
+    const from = new Map([...user.given, ...readGiven(sources)]).get(key)?.from ?? `The default of ${key}`;
     const ofDaemon = given?.get(key)?.from;
     throw error.named(
       from,
@@ -76,12 +76,12 @@ function bounded(
   }
 }
 
-const OF_SERVER = SETTINGS.filter(({ of }) => of === "server");
+const SERVER_SETTINGS = SETTINGS.filter(({ of }) => of === "server");
 
 /** Throws ConfigError if a client of a daemon gives a setting of the server. `path` is that of the user's file. */
 export function refuseServerSettings(sources: ConfigSources, path: string): void {
-  const given = givenIn(sources);
-  const settings = OF_SERVER.filter(({ key }) => given.has(key));
+  const given = readGiven(sources);
+  const settings = SERVER_SETTINGS.filter(({ key }) => given.has(key));
   if (settings.length === 0) return;
   const from = settings.map(({ flag, key }) => given.get(key)?.from ?? flag).join(", ");
   const keys = settings.map(({ key }) => `"${key}"`).join(", ");

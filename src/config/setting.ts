@@ -6,7 +6,7 @@ import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 /** Constructors of settings. Each makes a schema for the value and notes texts for the help text and the docs. */
 
 /** Texts of a setting. */
-interface About {
+interface SettingTexts {
   /** Without dashes. */
   readonly flag: string;
   readonly variable: string;
@@ -14,7 +14,7 @@ interface About {
   readonly meaning: string;
 }
 
-export interface Setting extends About {
+export interface Setting extends SettingTexts {
   readonly of: SettingClass;
   /** Key in `Config` and in the file. */
   readonly key: string;
@@ -48,7 +48,7 @@ const COUNT = { name: "", placeholder: "<n>" };
 const MILLISECONDS = { name: " of ms", placeholder: "<ms>" };
 type Unit = typeof COUNT;
 
-function whole({ least, most, fallback }: Range, unit: Unit, about: About) {
+function whole({ least, most, fallback }: Range, unit: Unit, about: SettingTexts) {
   const field = { ...about, ...wordsOf({ least, most }, unit), fallback: String(fallback) };
   return z.int().min(least).max(most).default(fallback).register(details, field);
 }
@@ -57,7 +57,7 @@ function whole({ least, most, fallback }: Range, unit: Unit, about: About) {
 function optionalWhole(
   { least, most, fallback }: Omit<Range, "fallback"> & { fallback: string },
   unit: Unit,
-  about: About,
+  about: SettingTexts,
 ) {
   const field = { ...about, ...wordsOf({ least, most }, unit), fallback };
   return z.int().min(least).max(most).optional().register(details, field);
@@ -68,17 +68,17 @@ function wordsOf({ least, most }: Omit<Range, "fallback">, { name, placeholder }
   return { reading: "number" as const, placeholder, allowed, byHand: { least, most } };
 }
 
-export const count = (range: Range, about: About) => whole(range, COUNT, about);
+export const count = (range: Range, about: SettingTexts) => whole(range, COUNT, about);
 
-export const optionalCount = (range: Omit<Range, "fallback">, fallback: string, about: About) =>
+export const optionalCount = (range: Omit<Range, "fallback">, fallback: string, about: SettingTexts) =>
   optionalWhole({ ...range, fallback }, COUNT, about);
 
-export const milliseconds = (range: Range, about: About) => whole(range, MILLISECONDS, about);
+export const milliseconds = (range: Range, about: SettingTexts) => whole(range, MILLISECONDS, about);
 
-export const optionalMilliseconds = (range: Omit<Range, "fallback">, fallback: string, about: About) =>
+export const optionalMilliseconds = (range: Omit<Range, "fallback">, fallback: string, about: SettingTexts) =>
   optionalWhole({ ...range, fallback }, MILLISECONDS, about);
 
-export function toggle(about: About, fallback = false) {
+export function toggle(about: SettingTexts, fallback = false) {
   const allowed = "true or false (1 or 0 are understood too, except in a file)";
   return z
     .boolean()
@@ -93,7 +93,7 @@ export function toggle(about: About, fallback = false) {
     });
 }
 
-export function text(fallback: string, about: About) {
+export function text(fallback: string, about: SettingTexts) {
   return z
     .string()
     .min(1)
@@ -111,14 +111,14 @@ export function text(fallback: string, about: About) {
 /** Some words, or a name that matches `form`. `allowed` describes both. */
 export function named(
   form: RegExp,
-  { allowed, fallback, placeholder, ...about }: About & Pick<Setting, "allowed" | "fallback" | "placeholder">,
+  { allowed, fallback, placeholder, ...about }: SettingTexts & Pick<Setting, "allowed" | "fallback" | "placeholder">,
 ) {
   const field = { ...about, reading: "text" as const, placeholder, allowed, fallback, byHand: { form: form.source } };
   return z.string().regex(form).optional().register(details, field);
 }
 
 /** `alone` is the value of a flag that stands alone. `undefined` if a value is required. */
-export function optionalText(fallback: string, alone: string | undefined, about: About) {
+export function optionalText(fallback: string, alone: string | undefined, about: SettingTexts) {
   const switched = `; in a variable or the file also true or 1 for ${alone ?? ""}, and false or 0 for ${fallback}`;
   const allowed = `a text, not empty${alone === undefined ? "" : switched}`;
   const placeholder = alone === undefined ? "<text>" : "[<text>]";
@@ -130,7 +130,7 @@ export function optionalText(fallback: string, alone: string | undefined, about:
 }
 
 /** A structured value: JSON text in a flag or a variable. */
-export function json<T extends z.ZodType>(schema: T, about: About): T {
+export function json<T extends z.ZodType>(schema: T, about: SettingTexts): T {
   const allowed = "a JSON object";
   details.add(schema, { ...about, reading: "json", placeholder: "<json>", allowed, fallback: "none" });
   return schema;
@@ -138,7 +138,7 @@ export function json<T extends z.ZodType>(schema: T, about: About): T {
 
 const LISTED = "(a list in a file, separated by commas elsewhere)";
 
-export function words(fallback: string, about: About) {
+export function words(fallback: string, about: SettingTexts) {
   return z
     .array(z.string().min(1))
     .default([])
@@ -157,7 +157,7 @@ export function words(fallback: string, about: About) {
 export function inOrder(
   form: RegExp,
   allowed: string,
-  { fallback, ...about }: About & { fallback: string; byHand: ByHand },
+  { fallback, ...about }: SettingTexts & { fallback: string; byHand: ByHand },
 ) {
   return z
     .array(z.string().regex(form))
@@ -174,7 +174,7 @@ export function inOrder(
 }
 
 /** Permission rules. An invalid rule has its own error text. */
-export function rules(behavior: RuleBehavior, about: About) {
+export function rules(behavior: RuleBehavior, about: SettingTexts) {
   return z
     .array(z.string())
     .superRefine((texts, context) => {
@@ -196,7 +196,7 @@ export function rules(behavior: RuleBehavior, about: About) {
 export function choices<const T extends readonly [string, ...string[]]>(
   values: T,
   fallback: NoInfer<T[number]>,
-  about: About,
+  about: SettingTexts,
 ) {
   return z
     .array(z.enum(values))
@@ -217,7 +217,7 @@ export function choices<const T extends readonly [string, ...string[]]>(
 export function choice<const T extends readonly [string, ...string[]]>(
   values: T,
   fallback: NoInfer<T[number]>,
-  about: About,
+  about: SettingTexts,
 ) {
   return z
     .enum(values)
@@ -236,7 +236,7 @@ export function choice<const T extends readonly [string, ...string[]]>(
 export function optionalChoice<const T extends readonly [string, ...string[]]>(
   values: T,
   fallback: string,
-  about: About,
+  about: SettingTexts,
 ) {
   const allowed = `one of ${values.join(", ")}`;
   const placeholder = values.join("|");
@@ -250,7 +250,7 @@ export function optionalChoice<const T extends readonly [string, ...string[]]>(
 export const ANYWHERE = "any";
 
 /** With `orAnywhere` a file may say `ANYWHERE`, which reads as the empty list. */
-export function directories(fallback: string, about: About, orAnywhere = false) {
+export function directories(fallback: string, about: SettingTexts, orAnywhere = false) {
   const list = "directories, none of them empty (a list in a file; in a variable separated as in PATH, or by commas)";
   const allowed = orAnywhere ? `${list}, or "${ANYWHERE}" in a file` : list;
   const paths = z.array(z.string().min(1));
@@ -260,7 +260,7 @@ export function directories(fallback: string, about: About, orAnywhere = false) 
     .register(details, { ...about, reading: "directories", placeholder: "<dir>", allowed, fallback, byHand: {} });
 }
 
-export function path(fallback: string, about: About) {
+export function path(fallback: string, about: SettingTexts) {
   return z
     .string()
     .min(1)
@@ -268,7 +268,7 @@ export function path(fallback: string, about: About) {
     .register(details, { ...about, reading: "path", placeholder: "<path>", allowed: "a path", fallback, byHand: {} });
 }
 
-export function storeLocation(fallback: string, about: About) {
+export function storeLocation(fallback: string, about: SettingTexts) {
   return StoreSetting.optional().register(details, {
     ...about,
     reading: "store",

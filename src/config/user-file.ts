@@ -1,6 +1,6 @@
 import { boundsOf } from "./bounds.ts";
 import { ConfigError } from "./error.ts";
-import { fromObject, readObject, type ConfigSources, type UserFile } from "./given.ts";
+import { fromObject, readObject, type ConfigSources, type UserFile } from "./given-values.ts";
 import { SETTINGS } from "./schema.ts";
 import { JsonObject } from "../domain/json.ts";
 import { readSettingsFile } from "./settings-file.ts";
@@ -13,7 +13,7 @@ const BOUNDS = "bounds";
 /** Returns empty settings if there is no file. Throws ConfigError. */
 export function readUserFile({ env, home, readFile }: Pick<ConfigSources, "env" | "home" | "readFile">): UserFile {
   const path = userFilePath(env);
-  const { [BOUNDS]: bounds = {}, ...settings } = contentOf(path, readFile);
+  const { [BOUNDS]: bounds = {}, ...settings } = readContent(path, readFile);
   refuseHttp(settings, path);
   const keys = SETTINGS.filter(({ inFile }) => inFile);
   const own = JsonObject.safeParse(bounds);
@@ -34,7 +34,7 @@ export function readUserFile({ env, home, readFile }: Pick<ConfigSources, "env" 
   };
 }
 
-function contentOf(path: string, readFile: ConfigSources["readFile"] = readSettingsFile): JsonObject {
+function readContent(path: string, readFile: ConfigSources["readFile"] = readSettingsFile): JsonObject {
   try {
     return readObject(path, path, readFile);
   } catch (error) {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 /** Reads name and version from `package.json`, two folders above this file both in `src/` and in `dist/`. */
 export function readPackage(): { name: string; version: string } {
   const read: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
-  return { name: textOf(read, "name"), version: textOf(read, "version") };
+  return { name: requireString(read, "name"), version: requireString(read, "version") };
 }
 
 /** Returns the id of the build, equal for equal files. "" when run from sources. */
@@ -16,7 +16,7 @@ export function buildId(): string {
 }
 
 /** Reads without zod, so that `--version` starts fast. */
-function textOf(read: unknown, key: string): string {
+function requireString(read: unknown, key: string): string {
   const value: unknown = typeof read === "object" && read !== null ? Reflect.get(read, key) : undefined;
   if (typeof value !== "string") throw new Error(`package.json has no ${key}`);
   return value;

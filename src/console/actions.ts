@@ -22,7 +22,7 @@ const AT_CONSOLE = { via: CONSOLE, limits: { noDialog: true, noCaller: true, atC
 const { cwd, maxBudgetUsd, maxTurns, model, permissionMode } = SessionOptions.shape;
 const { idempotencyKey, prompt } = start.fields;
 
-const Start = z.strictObject({
+const StartBody = z.strictObject({
   prompt,
   cwd: cwd.exactOptional(),
   model,
@@ -41,7 +41,7 @@ export async function startSession(
   body: unknown,
   cwdOf: (principal: Principal) => string,
 ): Promise<JsonObject> {
-  const { cwd: folder, idempotencyKey: key, prompt: text, ...given } = read(Start, body);
+  const { cwd: folder, idempotencyKey: key, prompt: text, ...given } = parseBody(StartBody, body);
   const options = {
     cwd: folder ?? cwdOf(acting.caller.principal),
     ...given,
@@ -68,7 +68,7 @@ function pageAction<F extends Fields, R>(
   const { fields, name, run, scope } = action;
   const form = z.strictObject(fields);
   const act: PageAction["act"] = async (acting, sessionId, body) => {
-    const args = read(form, withSession(body, sessionId));
+    const args = parseBody(form, withSession(body, sessionId));
     const missing = required.find((field) => !Object.hasOwn(args, field));
     if (missing !== undefined) throw invalidArgument(missing, "is required.");
     return { ok: true, ...present(await run(acting, args)) };
@@ -84,20 +84,20 @@ interface Presentation<F extends Fields, R> {
 }
 
 /** Leaves out images, which `reply.fields` has. */
-const Reply = z.strictObject({ prompt, whenBusy: reply.fields.whenBusy, idempotencyKey });
+const ReplyBody = z.strictObject({ prompt, whenBusy: reply.fields.whenBusy, idempotencyKey });
 
-const replying: PageAction = {
+const replyAction: PageAction = {
   name: reply.name,
   scope: reply.scope,
   act: async (acting, sessionId, body) => {
-    const { prompt: text, ...given } = read(Reply, body);
+    const { prompt: text, ...given } = parseBody(ReplyBody, body);
     await reply.run(acting, { sessionId, request: { ...AT_CONSOLE, text, ...given } });
     return { ok: true };
   },
 };
 
 export const ACTIONS: readonly PageAction[] = [
-  replying,
+  replyAction,
   pageAction(interrupt),
   pageAction(cancel),
   pageAction(rename),
@@ -121,7 +121,7 @@ function withSession(body: unknown, sessionId: string): unknown {
 }
 
 /** Parses `body`. Throws INVALID_ARGUMENT: unknown fields, perhaps misspelt, are reported before the first issue of `form`. */
-function read<T extends z.ZodType>(form: T, body: unknown): z.output<T> {
+function parseBody<T extends z.ZodType>(form: T, body: unknown): z.output<T> {
   refuseUnsafeText(body);
   const parsed = form.safeParse(body);
   if (parsed.success) return parsed.data;

@@ -11,12 +11,12 @@ import { events as readEvents, get, list as listSessions } from "../engine/actio
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
 import { createUsageReport } from "../usage/days.ts";
-import { Agents } from "./agents.ts";
+import { SubagentTasks } from "./subagent-tasks.ts";
 import { ACTIONS, startSession } from "./actions.ts";
-import { shownEvent } from "./events.ts";
-import { tellLive, type LiveQuery, type Send } from "./live.ts";
-import { decidedOf, pendingOf } from "./pending.ts";
-import { detailOf, rowOf } from "./rows.ts";
+import { shownEvent } from "./shown-event.ts";
+import { streamLive, type LiveQuery, type Send } from "./live.ts";
+import { readDecisions, readPending } from "./requests.ts";
+import { buildDetail, buildRow } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 import { Titles } from "./titles.ts";
 import type { EventPage, Me, Usage, RequestList, SessionDetail, SessionList } from "./wire.ts";
@@ -60,13 +60,13 @@ export interface ApiRequest {
   readonly body: unknown;
 }
 
-export interface Running {
+export interface RunningServer {
   readonly engine: Engine;
   readonly store: Pick<SessionBackend, "log" | "rows">;
 }
 
 /** `running` throws `AppError` while the server starts. */
-export function createConsoleApi(running: () => Running, options: ConsoleOptions): ConsoleApi {
+export function createConsoleApi(running: () => RunningServer, options: ConsoleOptions): ConsoleApi {
   let kept: Sources | undefined;
   const sources = ({ caller }: Pick<ApiRequest, "caller">): Sources => {
     const { engine, store } = running();
@@ -74,13 +74,18 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
       engine,
       store,
       titles: new Titles(engine),
-      agents: new Agents(store.log),
+      agents: new SubagentTasks(store.log),
       usage: createUsageReport(store),
     };
     return { ...kept, engine: engine.forCaller(caller) };
   };
   const reading: Route[] = [
-    { method: "GET", path: "/me", scope: "read", handle: async ({ caller }) => Promise.resolve(meOf(caller, options)) },
+    {
+      method: "GET",
+      path: "/me",
+      scope: "read",
+      handle: async ({ caller }) => Promise.resolve(describeMe(caller, options)),
+    },
     { method: "GET", path: "/sessions", scope: listSessions.scope, handle: async (ask) => list(sources(ask), ask) },
     { method: "GET", path: "/sessions/:id", scope: get.scope, handle: async (ask) => detail(sources(ask), ask) },
     {
@@ -113,9 +118,9 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
   return {
     routes: [...reading, starting, ...acting],
     live: (caller, query) => {
-      const asked = { caller, query: liveQueryOf(query) };
+      const asked = { caller, query: readLiveQuery(query) };
       const from = sources({ caller });
-      return async (send, signal) => tellLive(from, asked, send, signal);
+      return async (send, signal) => streamLive(from, asked, send, signal);
     },
   };
 }
@@ -124,15 +129,15 @@ function actingCaller({ engine }: Pick<Sources, "engine">, { caller }: Pick<ApiR
   return { engine, caller, by: CONSOLE };
 }
 
-function meOf({ principal, scopes }: Caller, options: ConsoleOptions): Me {
+function describeMe({ principal, scopes }: Caller, options: ConsoleOptions): Me {
   const { allowsBypass, approvers, cwdOf, signsIn, version } = options;
   const permissionModes = PERMISSION_MODES.filter((mode) => mode !== "bypassPermissions" || allowsBypass());
-  const cwd = folderOrNone(() => cwdOf(principal));
+  const cwd = tryFolder(() => cwdOf(principal));
   const about = { principal, scopes, version, signsIn, approvers };
   return { ...about, ...(cwd !== undefined && { cwd }), permissionModes };
 }
 
-function folderOrNone(folder: () => string): string | undefined {
+function tryFolder(folder: () => string): string | undefined {
   try {
     return folder();
   } catch (error) {
@@ -142,21 +147,21 @@ function folderOrNone(folder: () => string): string | undefined {
 }
 
 const Statuses = SessionStatus.array();
-const Sought = z.object(listSessions.fields);
+const SessionFilters = z.object(listSessions.fields);
 
 /** Drops an empty parameter `name`, so that an empty filter matches every session. */
-function given(query: URLSearchParams, name: string): Record<string, string> {
+function readFilter(query: URLSearchParams, name: string): Record<string, string> {
   const text = query.get(name) ?? "";
   return text === "" ? {} : { [name]: text };
 }
 
 async function list(sources: Sources, { caller, query }: ApiRequest): Promise<SessionList> {
-  const limit = numberOf(query, "limit", { least: 1, most: MAX_PAGE, fallback: PAGE_DEFAULT });
+  const limit = readNumber(query, "limit", { least: 1, most: MAX_PAGE, fallback: PAGE_DEFAULT });
   const statuses = Statuses.safeParse(query.getAll("status"));
   if (!statuses.success) throw invalidArgument("status", `must be one of ${SessionStatus.options.join(", ")}.`);
-  const sought = Sought.safeParse({ ...given(query, "text"), ...given(query, "cwd") });
+  const sought = SessionFilters.safeParse({ ...readFilter(query, "text"), ...readFilter(query, "cwd") });
   if (!sought.success) throw invalidArgument(String(sought.error.issues[0]?.path[0]), "is too long.");
-  const before = placeOf(query.get("before"));
+  const before = parseCursor(query.get("before"));
   const wanted: Omit<SessionQuery, "principal"> = {
     ...(statuses.data.length > 0 && { statuses: statuses.data }),
     ...sought.data,
@@ -165,13 +170,13 @@ async function list(sources: Sources, { caller, query }: ApiRequest): Promise<Se
   };
   const found = await listSessions.run(actingCaller(sources, { caller }), wanted);
   const page = found.slice(0, limit);
-  const sessions = await Promise.all(page.map(async (record) => rowOf(sources, record)));
+  const sessions = await Promise.all(page.map(async (record) => buildRow(sources, record)));
   const last = page.at(-1);
   return { sessions, ...(found.length > limit && last && { next: `${String(last.updatedAt)}.${last.id}` }) };
 }
 
 /** Parses a keyset cursor `{updatedAt}.{id}`, as returned in `SessionList.next`. */
-function placeOf(text: string | null): SessionQuery["before"] | undefined {
+function parseCursor(text: string | null): SessionQuery["before"] | undefined {
   if (text === null) return undefined;
   const [, updatedAt, id] = /^(\d{1,15})\.(.{1,200})$/.exec(text) ?? [];
   if (updatedAt === undefined || id === undefined) throw invalidArgument("before", "must be `next` of a page.");
@@ -179,7 +184,7 @@ function placeOf(text: string | null): SessionQuery["before"] | undefined {
 }
 
 async function detail(sources: Sources, { caller, params }: ApiRequest): Promise<SessionDetail> {
-  return detailOf(sources, await get.run(actingCaller(sources, { caller }), { sessionId: idOf(params) }));
+  return buildDetail(sources, await get.run(actingCaller(sources, { caller }), { sessionId: idOf(params) }));
 }
 
 const [PAGE, MAX_LOG_PAGE] = [200, 500];
@@ -190,10 +195,10 @@ async function events(sources: Sources, { caller, params, query }: ApiRequest): 
   const sessionId = idOf(params);
   const { state } = await get.run(acting, { sessionId });
   const { lastEventId } = state;
-  const limit = numberOf(query, "limit", { least: 1, most: MAX_LOG_PAGE, fallback: PAGE });
+  const limit = readNumber(query, "limit", { least: 1, most: MAX_LOG_PAGE, fallback: PAGE });
   const forward = query.has("from");
-  const end = Math.min(numberOf(query, "before", { ...ID, fallback: lastEventId + 1 }), lastEventId + 1);
-  const from = forward ? numberOf(query, "from", { ...ID, fallback: 1 }) : Math.max(1, end - limit);
+  const end = Math.min(readNumber(query, "before", { ...ID, fallback: lastEventId + 1 }), lastEventId + 1);
+  const from = forward ? readNumber(query, "from", { ...ID, fallback: 1 }) : Math.max(1, end - limit);
   const page = await readEvents.run(acting, { sessionId, from, limit: forward ? limit : Math.max(0, end - from) });
   return { events: page.map(shownEvent), lastEventId };
 }
@@ -208,27 +213,27 @@ async function event(sources: Sources, { caller, params }: ApiRequest): Promise<
 
 async function requests(sources: Sources, { caller }: ApiRequest): Promise<RequestList> {
   const [open, decided] = await Promise.all([
-    pendingOf(sources, caller.principal),
-    decidedOf(sources, caller.principal),
+    readPending(sources, caller.principal),
+    readDecisions(sources, caller.principal),
   ]);
   return { open, decided };
 }
 
 async function usage({ usage: counted }: Sources, { caller, query }: ApiRequest): Promise<Usage> {
   const zone = query.get("zone") ?? undefined;
-  const since = query.has("since") ? numberOf(query, "since", { ...ID, fallback: 1 }) : undefined;
+  const since = query.has("since") ? readNumber(query, "since", { ...ID, fallback: 1 }) : undefined;
   return counted(caller.principal, { since, zone });
 }
 
-function liveQueryOf(query: URLSearchParams): LiveQuery {
-  return { session: query.get("session") ?? undefined, from: numberOf(query, "from", { ...ID, fallback: 1 }) };
+function readLiveQuery(query: URLSearchParams): LiveQuery {
+  return { session: query.get("session") ?? undefined, from: readNumber(query, "from", { ...ID, fallback: 1 }) };
 }
 
 function idOf(params: ApiRequest["params"]): string {
   return params["id"] ?? "";
 }
 
-function numberOf(
+function readNumber(
   query: URLSearchParams,
   name: string,
   { fallback, least, most }: { least: number; most: number; fallback: number },

@@ -4,9 +4,9 @@ import { CONSOLE } from "../domain/approvals/answer-source.ts";
 import { AppError } from "../domain/error.ts";
 import type { Caller } from "../domain/principal.ts";
 import type { SessionQuery, SessionRecord } from "../engine/ports.ts";
-import { shownEvent } from "./events.ts";
-import { pendingOf } from "./pending.ts";
-import { detailOf, rowOf } from "./rows.ts";
+import { shownEvent } from "./shown-event.ts";
+import { readPending } from "./requests.ts";
+import { buildDetail, buildRow } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 import type { LiveEvents, PendingRequest, SessionDetail, SessionRow } from "./wire.ts";
 
@@ -24,15 +24,15 @@ export interface LiveQuery {
 /** Resolves when the data is written, so that a slow page slows the stream down. `id`: id of a logged event. */
 export type Send = <K extends keyof LiveEvents>(kind: K, data: LiveEvents[K], id?: number) => Promise<void>;
 
-/** Polling intervals, ms: sessions and requests (`LOOK_MS`), unfinished text (`PARTIAL_MS`). */
-const [LOOK_MS, PARTIAL_MS] = [500, 150];
+/** Polling intervals, ms: sessions and requests (`POLL_MS`), unfinished text (`PARTIAL_MS`). */
+const [POLL_MS, PARTIAL_MS] = [500, 150];
 /** Overlap of successive reads of sessions, ms, because `updatedAt` is set shortly before a change becomes visible. */
 const OVERLAP_MS = 5_000;
 /** Number of changed sessions per query of `#changed`. */
 const PAGE = 200;
 
 /** Resolves when `signal` aborts; rejects if a read or a send fails. */
-export async function tellLive(
+export async function streamLive(
   sources: Sources,
   { caller, query }: { caller: Caller; query: LiveQuery },
   send: Send,
@@ -47,7 +47,7 @@ export async function tellLive(
     // Stops following after the deletion, because another session may get the id.
     const gone = new AbortController();
     const following = AbortSignal.any([both, gone.signal]);
-    const one = stream.one(session, following, () => gone.abort());
+    const one = stream.detail(session, following, () => gone.abort());
     parts.push(one, stream.log(session, from, following), stream.partial(session, following));
   }
   try {
@@ -66,7 +66,7 @@ class LiveStream {
   /**
    * `rev` of each session when its requests were last read. Compared because a deadline can change without an event in the log.
    */
-  #looked: ReadonlyMap<string, number> = new Map();
+  #lastRevs: ReadonlyMap<string, number> = new Map();
   #requests: readonly PendingRequest[] | undefined;
 
   constructor(sources: Sources, caller: Caller, send: Send) {
@@ -77,18 +77,18 @@ class LiveStream {
 
   async sessions(signal: AbortSignal): Promise<void> {
     let lookedAt = Date.now();
-    await repeat(LOOK_MS, signal, async () => {
+    await repeat(POLL_MS, signal, async () => {
       const { principal } = this.#caller;
       const since = lookedAt - OVERLAP_MS;
       lookedAt = Date.now();
       const records = await this.#changed({ principal, since, limit: PAGE });
-      const rows = await Promise.all(records.map(async (record) => rowOf(this.#sources, record)));
+      const rows = await Promise.all(records.map(async (record) => buildRow(this.#sources, record)));
       const changed = rows.filter((row) => !isDeepStrictEqual(this.#sent.get(row.id), row));
       for (const row of changed) this.#sent.set(row.id, row);
       if (changed.length > 0) await this.#send("sessions", changed);
-      const isNew = records.some(({ id, rev }) => this.#looked.get(id) !== rev);
-      this.#looked = new Map(records.map(({ id, rev }) => [id, rev]));
-      if (isNew || !this.#requests) await this.#tellRequests();
+      const isNew = records.some(({ id, rev }) => this.#lastRevs.get(id) !== rev);
+      this.#lastRevs = new Map(records.map(({ id, rev }) => [id, rev]));
+      if (isNew || !this.#requests) await this.#sendRequests();
     });
   }
 
@@ -99,21 +99,21 @@ class LiveStream {
     return [...page, ...(await this.#changed({ ...query, before: { updatedAt: last.updatedAt, id: last.id } }))];
   }
 
-  async #tellRequests(): Promise<void> {
-    const open = await pendingOf(this.#sources, this.#caller.principal);
+  async #sendRequests(): Promise<void> {
+    const open = await readPending(this.#sources, this.#caller.principal);
     if (isDeepStrictEqual(open, this.#requests)) return;
     const before = new Set(this.#requests?.map(({ requestId }) => requestId));
     this.#requests = open;
     await this.#send("requests", open);
     if (this.#caller.scopes.includes("approve"))
-      void this.#delivered(open.filter(({ requestId }) => !before.has(requestId)));
+      void this.#reportDelivered(open.filter(({ requestId }) => !before.has(requestId)));
   }
 
   /**
-   * Reports `shown` as delivered to the console. Not awaited by `#tellRequests`, so that a server that does not respond cannot
+   * Reports `shown` as delivered to the console. Not awaited by `#sendRequests`, so that a server that does not respond cannot
    * block the page.
    */
-  async #delivered(shown: readonly PendingRequest[]): Promise<void> {
+  async #reportDelivered(shown: readonly PendingRequest[]): Promise<void> {
     const { engine } = this.#sources;
     const { principal } = this.#caller;
     await Promise.all(
@@ -124,15 +124,15 @@ class LiveStream {
   }
 
   /** Sends details of the session when they change. If the session no longer exists, sends `gone` and calls `onGone`. */
-  async one(sessionId: string, signal: AbortSignal, onGone: () => void): Promise<void> {
+  async detail(sessionId: string, signal: AbortSignal, onGone: () => void): Promise<void> {
     let last: SessionDetail | undefined;
-    await repeat(LOOK_MS, signal, async () => {
+    await repeat(POLL_MS, signal, async () => {
       const record = await this.#find(sessionId);
       if (!record) {
         onGone();
         return this.#send("gone", { sessionId });
       }
-      const detail = await detailOf(this.#sources, record);
+      const detail = await buildDetail(this.#sources, record);
       if (isDeepStrictEqual(detail, last)) return;
       last = detail;
       await this.#send("session", detail);
@@ -140,7 +140,7 @@ class LiveStream {
   }
 
   async log(sessionId: string, from: number, signal: AbortSignal): Promise<void> {
-    // Checks that the caller may read the session. A missing session is reported by `one`.
+    // Checks that the caller may read the session. A missing session is reported by `detail`.
     if (!(await this.#find(sessionId))) return;
     const events = this.#sources.store.log.tail(sessionId, from, signal);
     for await (const event of events) await this.#send("log", shownEvent(event), event.id);

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
-/** Files of the built page, read by `readAll` on the first request and kept in memory, plain and gzipped. */
+/** Files of the built page, read by `readFiles` on the first request and kept in memory, plain and gzipped. */
 
 /** Allows resources of this server only. With `trusted-types`, text written by agents cannot become HTML or script. */
 const POLICY = [
@@ -30,7 +30,7 @@ export const SAFE_HEADERS: Readonly<Record<string, string>> = {
   "x-frame-options": "DENY",
 };
 
-interface File {
+interface PageFile {
   readonly bytes: Buffer<ArrayBuffer>;
   readonly packed: Buffer<ArrayBuffer>;
   readonly type: string;
@@ -49,10 +49,10 @@ export type Page = (request: Request, path: string) => Promise<Response | undefi
 
 /** Returns a function that takes a path ("" for `index.html`) and resolves to `undefined` for an unknown path. */
 export function createPage(folder: string): Page {
-  let files: Promise<ReadonlyMap<string, File>> | undefined;
+  let files: Promise<ReadonlyMap<string, PageFile>> | undefined;
   return async ({ headers }, path) => {
-    // Retries a failed `readAll` with the next request.
-    files ??= readAll(folder).catch((error: unknown) => {
+    // Retries a failed `readFiles` with the next request.
+    files ??= readFiles(folder).catch((error: unknown) => {
       files = undefined;
       throw error;
     });
@@ -68,17 +68,17 @@ export function createPage(folder: string): Page {
   };
 }
 
-async function readAll(folder: string): Promise<ReadonlyMap<string, File>> {
+async function readFiles(folder: string): Promise<ReadonlyMap<string, PageFile>> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = found.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
   const files = paths.map(async (path) => {
     const name = path.slice(folder.length + 1).replaceAll("\\", "/");
-    return [name, fileOf(name, await readFile(path))] as const;
+    return [name, preparedFile(name, await readFile(path))] as const;
   });
   return new Map(await Promise.all(files));
 }
 
-function fileOf(name: string, bytes: Buffer<ArrayBuffer>): File {
+function preparedFile(name: string, bytes: Buffer<ArrayBuffer>): PageFile {
   const type = TYPES[name.replace(/^.*\./, "")] ?? "application/octet-stream";
   const etag = `"${createHash("sha256").update(bytes).digest("base64url")}"`;
   // File names below `assets/` change with the content.

@@ -5,33 +5,33 @@ import type { Send } from "./live.ts";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import type { Caller } from "../domain/principal.ts";
 import { answer as answerAction } from "../engine/actions/answering.ts";
-import { aboutOf } from "../engine/actions/audit.ts";
+import { describeAction } from "../engine/actions/audit.ts";
 import { events } from "../engine/actions/reading.ts";
 import type { Logger } from "../engine/ports.ts";
-import { readJson } from "../http/body.ts";
-import { refuse } from "../http/guards.ts";
+import { readJson } from "../http/json-body.ts";
+import { refuse } from "../http/request-guards.ts";
 import type { Env } from "../http/http-app.ts";
-import { problemOf } from "../http/problem.ts";
-import type { Requests } from "../http/permission-requests.ts";
+import { refusalReply } from "../http/error-reply.ts";
+import type { RequestEndpoint } from "../http/permission-requests.ts";
 import { SAFE_HEADERS, type Page } from "./page.ts";
-import { admit, isVisitor, mountSignIn, type PeopleOptions } from "./sign-in.ts";
+import { admit, isVisitor, mountSignIn, type SignInOptions } from "./sign-in.ts";
 
 /** Routes below `/console`: the page, its sign-in and its API. */
 
-export interface ConsoleRouteOptions extends Omit<PeopleOptions, "onSignIn"> {
+export interface ConsoleRouteOptions extends Omit<SignInOptions, "onSignIn"> {
   readonly api: ConsoleApi;
   readonly page: Page;
   /** Handles answers to permission requests. */
-  readonly requests: Requests;
+  readonly requests: RequestEndpoint;
   readonly maxBodyBytes: number;
   /** Records done and refused actions. */
-  readonly audit: ((entry: ConsoleEntry) => void) | undefined;
+  readonly audit: ((entry: ConsoleAuditEntry) => void) | undefined;
   /** Aborts when the server is about to stop; `live` sends `bye` then. */
   readonly leaving: AbortSignal;
   readonly log: Pick<Logger, "warn">;
 }
 
-export interface ConsoleEntry {
+export interface ConsoleAuditEntry {
   readonly principal: string;
   readonly action: string;
   readonly sessionId?: string;
@@ -60,13 +60,14 @@ export function mountConsole(app: Hono<Env>, options: ConsoleRouteOptions): void
     const path = context.req.path.slice("/console/".length);
     const file = await options.page(context.req.raw, path);
     if (file) return file;
-    if (context.req.header("accept")?.includes("text/html") === true) return context.redirect(inPage(context.req.url));
+    if (context.req.header("accept")?.includes("text/html") === true)
+      return context.redirect(pageAddress(context.req.url));
     return refuse(404, "not_found", "There is no such page. Go to /console/.");
   });
 }
 
 /** Relative address of `url` with the missing `#`. Relative, because a proxy may serve `/console` below a path prefix. */
-function inPage(url: string): string {
+function pageAddress(url: string): string {
   const [, path = ""] = new URL(url).pathname.split("/console/");
   return `./${"../".repeat(path.split("/").length - 1)}#/${path}`;
 }
@@ -77,21 +78,21 @@ async function serve(context: Context<Env>, route: Route, options: ConsoleRouteO
   const { caller } = authenticated;
   const params = context.req.param();
   const { action } = route;
-  let about: Noted = params["id"] === undefined ? {} : { sessionId: params["id"] };
+  let about: AuditFields = params["id"] === undefined ? {} : { sessionId: params["id"] };
   try {
     const read = action !== undefined ? await readJson(context.req.raw, options.maxBodyBytes) : undefined;
     if (read && "refusal" in read) return read.refusal;
     if (read && "notJson" in read) throw invalidArgument("body", "is not JSON.");
     const body = read?.value;
-    about = { ...notedOf(body), ...about };
+    about = { ...auditFieldsOf(body), ...about };
     const query = new URL(context.req.url).searchParams;
     const answered = await route.handle({ caller, params, query, body });
-    note(route, caller, { ...about, ...startedIn(answered), outcome: "ok" }, options);
+    writeAudit(route, caller, { ...about, ...startedSession(answered), outcome: "ok" }, options);
     return Response.json(answered, NO_STORE);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    const { outcome, response } = problemOf(error);
-    note(route, caller, { ...about, outcome }, options);
+    const { outcome, response } = refusalReply(error);
+    writeAudit(route, caller, { ...about, outcome }, options);
     return response;
   }
 }
@@ -100,23 +101,23 @@ async function serve(context: Context<Env>, route: Route, options: ConsoleRouteO
 const NO_STORE = { headers: { "cache-control": "no-store" } };
 
 /** Fields of an audit entry, taken from the path, the body or the answer. */
-type Noted = Pick<ConsoleEntry, "permissionMode" | "requestId" | "sessionId">;
+type AuditFields = Pick<ConsoleAuditEntry, "permissionMode" | "requestId" | "sessionId">;
 
-function notedOf(body: unknown): Noted {
-  const { permissionMode, requestId } = aboutOf(body);
+function auditFieldsOf(body: unknown): AuditFields {
+  const { permissionMode, requestId } = describeAction(body);
   return { ...(requestId !== undefined && { requestId }), ...(permissionMode !== undefined && { permissionMode }) };
 }
 
 /** Takes `sessionId` from the answer if the request has started a session. */
-function startedIn({ sessionId }: { readonly sessionId?: unknown }): Noted {
+function startedSession({ sessionId }: { readonly sessionId?: unknown }): AuditFields {
   return typeof sessionId === "string" ? { sessionId } : {};
 }
 
 /** Writes an audit entry for a route with an `action`. Never records texts of prompts and answers. */
-function note(
+function writeAudit(
   { action }: Route,
   { principal }: Caller,
-  about: Noted & Pick<ConsoleEntry, "outcome">,
+  about: AuditFields & Pick<ConsoleAuditEntry, "outcome">,
   { audit }: ConsoleRouteOptions,
 ): void {
   if (action !== undefined) audit?.({ principal, action, ...about });
@@ -134,12 +135,12 @@ async function answer(context: Context<Env>, options: ConsoleRouteOptions): Prom
 }
 
 /** Interval between comments on the stream of `live`, ms, so that proxies keep a quiet connection open. */
-const SIGN_OF_LIFE_MS = 15_000;
+const KEEPALIVE_MS = 15_000;
 
 async function live(context: Context<Env>, options: ConsoleRouteOptions): Promise<Response> {
   const authenticated = await admit(context, events.scope, options);
   if (!isVisitor(authenticated)) return authenticated;
-  const source = sourceFor(context, authenticated.caller, options);
+  const source = openLive(context, authenticated.caller, options);
   if (source instanceof Response) return source;
   context.header("cache-control", "no-store");
   context.header("x-accel-buffering", "no");
@@ -151,7 +152,7 @@ async function live(context: Context<Env>, options: ConsoleRouteOptions): Promis
     const signal = AbortSignal.any([gone.signal, options.leaving]);
     const send: Send = async (event, data, id) =>
       stream.writeSSE({ event, data: JSON.stringify(data), ...(id !== undefined && { id: String(id) }) });
-    const alive = setInterval(() => void stream.write(": here\n\n").catch(() => gone.abort()), SIGN_OF_LIFE_MS);
+    const alive = setInterval(() => void stream.write(": here\n\n").catch(() => gone.abort()), KEEPALIVE_MS);
     try {
       await source(send, signal);
       if (options.leaving.aborted) await send("bye", {});
@@ -163,11 +164,11 @@ async function live(context: Context<Env>, options: ConsoleRouteOptions): Promis
   });
 }
 
-function sourceFor({ req }: Context<Env>, caller: Caller, { api }: ConsoleRouteOptions) {
+function openLive({ req }: Context<Env>, caller: Caller, { api }: ConsoleRouteOptions) {
   try {
     return api.live(caller, new URL(req.url).searchParams);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    return problemOf(error).response;
+    return refusalReply(error).response;
   }
 }

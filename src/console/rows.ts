@@ -4,14 +4,14 @@ import type { SessionRecord } from "../engine/ports.ts";
 import type { Sources } from "./sources.ts";
 import type { SessionDetail, SessionRow } from "./wire.ts";
 
-/** Sessions as shown on the page: `rowOf` for lists, `detailOf` for a single session. */
+/** Sessions as shown on the page: `buildRow` for lists, `buildDetail` for a single session. */
 
 /** Shortest wait for a slot that `waitingBefore` reports, ms. */
 const SHORT_WAIT_MS = 2_000;
 
-type Described = Pick<Sources, "engine" | "titles">;
+type RowSources = Pick<Sources, "engine" | "titles">;
 
-export async function rowOf({ engine, titles }: Described, record: SessionRecord): Promise<SessionRow> {
+export async function buildRow({ engine, titles }: RowSources, record: SessionRecord): Promise<SessionRow> {
   const { id, createdAt, spec, state, unreadable, updatedAt } = record;
   const { requests, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
   const { model: requested, permissionMode = "default" } = optionsOf(spec, state);
@@ -22,7 +22,7 @@ export async function rowOf({ engine, titles }: Described, record: SessionRecord
   return {
     id,
     status: statusOf(state),
-    title: await titles.of(record),
+    title: await titles.findTitle(record),
     cwd: spec.cwd,
     ...(model !== undefined && { model }),
     permissionMode: reported.permissionMode ?? permissionMode,
@@ -44,11 +44,11 @@ export async function rowOf({ engine, titles }: Described, record: SessionRecord
   };
 }
 
-export async function detailOf(sources: Described, record: SessionRecord): Promise<SessionDetail> {
+export async function buildDetail(sources: RowSources, record: SessionRecord): Promise<SessionDetail> {
   const { spec, state } = record;
   const { maxBudgetUsd, maxTurns } = spec;
   return {
-    ...(await rowOf(sources, record)),
+    ...(await buildRow(sources, record)),
     tasks: state.background,
     queue: state.queue.map(({ eventId, held = false, promptId }) => ({ promptId, eventId, held })),
     remembered: (state.remembered ?? []).map(({ at, by, level, rule }) => ({ rule, level, by, at })),

@@ -3,13 +3,13 @@ import type { Context, Hono } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import type { Scope } from "../domain/principal.ts";
 import { isAuthenticated, type Authenticated } from "../http/auth/authenticated.ts";
-import { readJson } from "../http/body.ts";
-import { refuse } from "../http/guards.ts";
+import { readJson } from "../http/json-body.ts";
+import { refuse } from "../http/request-guards.ts";
 import type { Authenticate, Env } from "../http/http-app.ts";
 
 /** Sign-in to the page with a token of this server. The page gets the rights of the token. */
 
-export interface PeopleOptions {
+export interface SignInOptions {
   readonly authenticate: Authenticate;
   /** URL at which clients reach the server. */
   readonly publicUrl: () => string;
@@ -17,7 +17,7 @@ export interface PeopleOptions {
   readonly onSignIn: (principal: string) => void;
 }
 
-export function mountSignIn(app: Hono<Env>, path: string, options: PeopleOptions): void {
+export function mountSignIn(app: Hono<Env>, path: string, options: SignInOptions): void {
   app.post(`${path}/sign-in`, async (context) => signIn(context, options));
   app.post(`${path}/sign-out`, (context) => {
     deleteCookie(context, cookieName(context), { path: cookiePath(options) });
@@ -30,17 +30,17 @@ function cookieName({ req }: Context<Env>): string {
   return `claude-agents-mcp-${(req.header("host") ?? "").toLowerCase().replaceAll(/[^a-z\d]+/g, "-")}`;
 }
 
-function cookiePath({ publicUrl }: PeopleOptions): string {
+function cookiePath({ publicUrl }: SignInOptions): string {
   return `${new URL(publicUrl()).pathname.replace(/\/+$/, "")}/console`;
 }
 
 const COOKIE_MAX_AGE_S = 30 * 86_400;
 
 /** Maximum body of a sign-in, bytes: the sender is not authenticated yet. */
-const TOKEN_BYTES = 65_536;
+const MAX_SIGN_IN_BYTES = 65_536;
 
-async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Response> {
-  const read = await readJson(context.req.raw, TOKEN_BYTES);
+async function signIn(context: Context<Env>, options: SignInOptions): Promise<Response> {
+  const read = await readJson(context.req.raw, MAX_SIGN_IN_BYTES);
   if ("refusal" in read) return read.refusal;
   const body = "value" in read ? read.value : undefined;
   const token: unknown = typeof body === "object" && body !== null ? Reflect.get(body, "token") : undefined;
@@ -48,7 +48,7 @@ async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Re
     return refuse(400, "invalid_request", 'Send {"token": "..."}: a token that clients of this server use.');
   const authenticated = await options.authenticate(context, "read", withToken(context.req.raw, token.trim()));
   if (!isAuthenticated(authenticated)) return authenticated;
-  const { cookie, key } = await sealed(token.trim());
+  const { cookie, key } = await sealToken(token.trim());
   if (cookie.length > MAX_COOKIE)
     return refuse(400, "invalid_request", "The token is too long to be kept by a browser.");
   setCookie(context, cookieName(context), cookie, {
@@ -80,7 +80,7 @@ export function isVisitor(result: Visitor | Response): result is Visitor {
 export async function admit(
   context: Context<Env>,
   needs: Scope,
-  options: Pick<PeopleOptions, "authenticate">,
+  options: Pick<SignInOptions, "authenticate">,
 ): Promise<Visitor | Response> {
   const authenticate = async (isSignedIn: boolean, credentials: Request): Promise<Visitor | Response> => {
     const authenticated = await options.authenticate(context, needs, credentials);
@@ -95,7 +95,7 @@ export async function admit(
   if (raw.headers.has("authorization") || cookie === undefined || key === undefined) {
     return authenticate(false, raw);
   }
-  const token = await opened({ cookie, key });
+  const token = await openToken({ cookie, key });
   return token === undefined ? authenticate(false, raw) : authenticate(true, withToken(raw, token));
 }
 
@@ -115,7 +115,7 @@ function headerSafe(token: string): string {
  */
 
 /** Parts of a sign-in: `key` is kept by the page, `cookie` by the browser. */
-interface Halves {
+interface SealedToken {
   /** Value of the header `X-Console-Key`. */
   readonly key: string;
   readonly cookie: string;
@@ -123,7 +123,7 @@ interface Halves {
 
 const KEY_BYTES = 32;
 
-export async function sealed(token: string): Promise<Halves> {
+export async function sealToken(token: string): Promise<SealedToken> {
   const { CompactEncrypt } = await import("jose");
   const key = randomBytes(KEY_BYTES);
   const cookie = await new CompactEncrypt(new TextEncoder().encode(token))
@@ -133,7 +133,7 @@ export async function sealed(token: string): Promise<Halves> {
 }
 
 /** Decrypts the token; `undefined` if `key` and `cookie` do not belong together. */
-export async function opened({ cookie, key }: Halves): Promise<string | undefined> {
+export async function openToken({ cookie, key }: SealedToken): Promise<string | undefined> {
   const bytes = Buffer.from(key, "base64url");
   if (bytes.length !== KEY_BYTES) return undefined;
   const { compactDecrypt, errors } = await import("jose");

@@ -1,7 +1,7 @@
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend } from "../engine/ports.ts";
 import type { createUsageReport } from "../usage/days.ts";
-import type { Agents } from "./agents.ts";
+import type { SubagentTasks } from "./subagent-tasks.ts";
 import type { Titles } from "./titles.ts";
 
 /** Data sources of the console: `engine` for sessions of a principal, `store` for logs filtered by event type. */
@@ -9,6 +9,6 @@ export interface Sources {
   readonly engine: Engine;
   readonly store: Pick<SessionBackend, "log">;
   readonly titles: Titles;
-  readonly agents: Agents;
+  readonly agents: SubagentTasks;
   readonly usage: ReturnType<typeof createUsageReport>;
 }

@@ -6,7 +6,7 @@ import type { SessionRecord } from "../engine/ports.ts";
 
 const MAX_TITLE = 120;
 /** Maximum size of `#prompts`, which is cleared when full. */
-const KEPT = 2_000;
+const MAX_PROMPTS = 2_000;
 /** Number of events to search for `prompt.queued`: the first prompt stands near the start of the log. */
 const FIRST_EVENTS = 5;
 
@@ -19,7 +19,7 @@ export class Titles {
   }
 
   /** Resolves to "" for an unnamed session without a prompt. */
-  async of({ createdAt, id, principal, state, title }: SessionRecord): Promise<string> {
+  async findTitle({ createdAt, id, principal, state, title }: SessionRecord): Promise<string> {
     if (title !== undefined) return title;
     // Includes `createdAt` and `principal`, because a deleted session can be adopted again from disk under its id, by another
     // principal.
@@ -31,7 +31,7 @@ export class Titles {
     const prompt = first.find((event) => event.type === "prompt.queued");
     if (prompt?.type !== "prompt.queued") return "";
     const text = beginningOf(prompt.data.text);
-    if (this.#prompts.size >= KEPT) this.#prompts.clear();
+    if (this.#prompts.size >= MAX_PROMPTS) this.#prompts.clear();
     this.#prompts.set(name, text);
     return text;
   }

@@ -141,10 +141,10 @@ export interface AskingAgent {
 export interface RequestList {
   readonly open: readonly PendingRequest[];
   /** Latest decisions, newest first. */
-  readonly decided: readonly Decided[];
+  readonly decided: readonly Decision[];
 }
 
-export interface Decided {
+export interface Decision {
   readonly sessionId: string;
   readonly title: string;
   readonly requestId: string;
@@ -190,25 +190,25 @@ export interface ReplyBody {
   readonly idempotencyKey?: string;
 }
 
-type Nothing = Readonly<Record<string, never>>;
+type NoFields = Readonly<Record<string, never>>;
 
 /** POST /sessions/{id}/{action} with a JSON object; fields by action. */
 export interface ActionBodies {
-  interrupt: Nothing;
+  interrupt: NoFields;
   cancel: { readonly reason?: string };
   rename: { readonly title: string };
-  delete: Nothing;
-  "release-queue": Nothing;
-  "drop-queue": Nothing;
+  delete: NoFields;
+  "release-queue": NoFields;
+  "drop-queue": NoFields;
   /** Removes all remembered answers if `rule` is missing. */
   revoke: { readonly rule?: string };
   /** Extends the time to answer the request. */
   "more-time": { readonly requestId: string };
-  /** Answered with `Rewound`; `dryRun` changes nothing. */
+  /** Answered with `RewindResult`; `dryRun` changes nothing. */
   rewind: { readonly promptId: string; readonly dryRun: boolean };
 }
 
-export interface Rewound {
+export interface RewindResult {
   readonly canRewind: boolean;
   readonly filesChanged?: readonly string[];
   readonly insertions?: number;
@@ -242,7 +242,7 @@ export interface LiveEvents {
   /** Sent when the followed session no longer exists. */
   gone: { readonly sessionId: string };
   /** Sent when the server is about to stop; the page reconnects. */
-  bye: Nothing;
+  bye: NoFields;
 }
 
 /** GET /usage?since=ms&zone=Europe/Berlin: usage after `since`, by days of `zone`. */

@@ -5,7 +5,7 @@ import { ALIVE, ALIVE_MS, END, objectIn, REST, WATCH } from "./wire.ts";
 /** Streams between the socket of one client and its server. Remove control lines (`#...`) and bound unread output. */
 
 /** Sends `ALIVE` every `ALIVE_MS` while the client has open calls. */
-export class SignsOfLife {
+export class AliveSender {
   readonly #socket: Socket;
   #timer: NodeJS.Timeout | undefined;
 
@@ -13,13 +13,13 @@ export class SignsOfLife {
     this.#socket = socket;
   }
 
-  watch(): void {
+  start(): void {
     this.#timer ??= setInterval(() => {
       if (this.#socket.writable) this.#socket.write(`${ALIVE}\n`);
     }, ALIVE_MS);
   }
 
-  rest(): void {
+  stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
@@ -29,18 +29,18 @@ const NEWLINE = 0x0a;
 const HASH = 0x23;
 
 /** Bound on the kept part of a control line, bytes. All control words are shorter. */
-const MAX_OWN = 64;
+const MAX_CONTROL_LINE = 64;
 
 /** Removes control lines and handles `WATCH`, `REST` and `END`. Passes MCP lines of any length on, unbuffered. */
-export class Inbound extends Transform {
-  readonly #life: SignsOfLife;
+export class ClientInput extends Transform {
+  readonly #life: AliveSender;
   readonly #onEnd: () => void;
   /** Start of an unfinished control line; `undefined` inside an MCP line. */
   #own: Buffer | undefined;
   #atStart = true;
 
   /** Calls `onEnd` after the client has ended its input. */
-  constructor(life: SignsOfLife, onEnd: () => void) {
+  constructor(life: AliveSender, onEnd: () => void) {
     super();
     this.#life = life;
     this.#onEnd = onEnd;
@@ -67,12 +67,15 @@ export class Inbound extends Transform {
   }
 
   #take(part: Buffer, isWhole: boolean): void {
-    const line = Buffer.concat([this.#own ?? Buffer.alloc(0), part.subarray(0, MAX_OWN)]).subarray(0, MAX_OWN);
+    const line = Buffer.concat([this.#own ?? Buffer.alloc(0), part.subarray(0, MAX_CONTROL_LINE)]).subarray(
+      0,
+      MAX_CONTROL_LINE,
+    );
     this.#own = isWhole ? undefined : line;
     if (!isWhole) return;
     const word = line.toString("utf8").trimEnd();
-    if (word === WATCH) this.#life.watch();
-    if (word === REST) this.#life.rest();
+    if (word === WATCH) this.#life.start();
+    if (word === REST) this.#life.stop();
     if (word === END) this.#onEnd();
   }
 }
@@ -84,7 +87,7 @@ const MAX_UNREAD = 33_554_432;
  * Buffers unread output up to `MAX_UNREAD`. Above the bound, drops notifications, and destroys the connection at the next
  * answer.
  */
-export class Outbound extends Writable {
+export class ClientOutput extends Writable {
   readonly #socket: Socket;
   readonly #onCut: () => void;
 

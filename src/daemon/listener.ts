@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
-import { Inbound, Outbound, SignsOfLife } from "./client-streams.ts";
+import { ClientInput, ClientOutput, AliveSender } from "./client-streams.ts";
 import { ConfigError } from "../config/error.ts";
 import type { Logger } from "../engine/ports.ts";
 import { firstPart, HelloQueue } from "../shim/hello-queue.ts";
-import { bind, type Bound, type Naming } from "./socket.ts";
+import { bind, type BoundSocket, type BindOptions } from "./socket.ts";
 import {
   firstLine,
   PROTOCOL,
@@ -18,7 +18,7 @@ import {
 
 /** Daemon's side of the socket: greets connections and serves each as one client. */
 
-export interface ListenerOptions extends Naming {
+export interface ListenerOptions extends BindOptions {
   readonly version: string;
   /** Maximum number of clients. Further ones are refused. */
   readonly maxConnections: number;
@@ -44,7 +44,7 @@ export interface DaemonClient {
 }
 
 /** Time limit for clients to read their last answers, ms. */
-const LAST_WORDS_MS = 2_000;
+const LAST_ANSWERS_MS = 2_000;
 /** Time limit for the hello, which clients send as soon as they are connected, ms. */
 const HELLO_MS = 5_000;
 /** Interval of checks for a removed socket, ms. Equal to the heartbeat interval of the store. */
@@ -57,7 +57,7 @@ export class Listener {
   #server: Server;
   readonly #clients = new Set<Socket>();
   readonly #hellos = new HelloQueue();
-  #bound: Bound | undefined;
+  #bound: BoundSocket | undefined;
   #isEnding = false;
   #looking: NodeJS.Timeout | undefined;
 
@@ -89,17 +89,17 @@ export class Listener {
     this.#bound = await bind(this.#server, this.#options);
     // `refuseNew` was called during `bind`.
     if (this.#isEnding) await this.refuseNew();
-    else this.#lookLater();
+    else this.#scheduleCheck();
     return this.#bound.path;
   }
 
-  #lookLater(): void {
-    const again = () => !this.#isEnding && this.#lookLater();
-    this.#looking = setTimeout(() => void this.#look().finally(again), LOOK_MS).unref();
+  #scheduleCheck(): void {
+    const again = () => !this.#isEnding && this.#scheduleCheck();
+    this.#looking = setTimeout(() => void this.#rebindIfRemoved().finally(again), LOOK_MS).unref();
   }
 
   /** Binds the socket again after its removal, because clients would start another daemon. Existing connections go on. */
-  async #look(): Promise<void> {
+  async #rebindIfRemoved(): Promise<void> {
     if (!(await this.#bound?.isRemoved())) return;
     const { log } = this.#options;
     const server = this.#newServer();
@@ -122,7 +122,7 @@ export class Listener {
     this.#server.close();
   }
 
-  /** Ends the remaining connections after sending pending output, within `LAST_WORDS_MS`. */
+  /** Ends the remaining connections after sending pending output, within `LAST_ANSWERS_MS`. */
   async end(): Promise<void> {
     const all = [...this.#clients].map(async (socket) => {
       // Waits for "close", which also follows an error: rejecting here would cut the other connections off.
@@ -130,10 +130,10 @@ export class Listener {
       socket.destroySoon();
       await closed;
     });
-    await Promise.race([Promise.all(all), sleep(LAST_WORDS_MS)]);
+    await Promise.race([Promise.all(all), sleep(LAST_ANSWERS_MS)]);
   }
 
-  async #helloOf(socket: Socket): Promise<string> {
+  async #readHello(socket: Socket): Promise<string> {
     const first = await firstPart(socket, HELLO_MS);
     if (first.length === 0) throw new Error(`no hello within ${String(HELLO_MS)} ms`);
     return this.#hellos.run(async () => firstLine(socket, HELLO_MS), first.includes(NEWLINE));
@@ -141,7 +141,7 @@ export class Listener {
 
   async #greet(socket: Socket): Promise<void> {
     const { maxConnections } = this.#options;
-    const hello = readClientHello(await this.#helloOf(socket));
+    const hello = readClientHello(await this.#readHello(socket));
     if (!("cwd" in hello)) return this.#answer(socket, hello.purpose);
     const serve = await this.#accepted(socket, hello);
     if (!serve) return;
@@ -159,7 +159,7 @@ export class Listener {
       // Leaves the connection open until the process ends, so that `stopDaemon` sees the end as a disconnect and a freeze as
       // silence.
       socket.write(this.#hello());
-      new SignsOfLife(socket).watch();
+      new AliveSender(socket).start();
       return void setImmediate(onStop);
     }
     const about: DaemonStatus = { ...(await status()), proxies: this.clients, socket: this.#bound?.path ?? "" };
@@ -182,19 +182,19 @@ export class Listener {
     this.#clients.add(socket);
     onCount(this.clients);
     socket.write(this.#hello());
-    const life = new SignsOfLife(socket);
+    const life = new AliveSender(socket);
     const onEnd = () => {
       // Discards input after `END`: no MCP messages follow.
       socket.unpipe(inbound).resume();
       inbound.end();
     };
-    const inbound = new Inbound(life, onEnd);
-    const outbound = new Outbound(socket, () => log.warn("a client that read nothing was cut off"));
+    const inbound = new ClientInput(life, onEnd);
+    const outbound = new ClientOutput(socket, () => log.warn("a client that read nothing was cut off"));
     let isGone = false;
     const gone = () => {
       if (isGone) return;
       isGone = true;
-      life.rest();
+      life.stop();
       this.#clients.delete(socket);
       // Drops further answers to the client.
       outbound.destroy();

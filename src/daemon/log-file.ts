@@ -1,7 +1,7 @@
 import { copyFileSync, fstatSync, ftruncateSync, statSync, truncateSync } from "node:fs";
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { logFolder, logOf } from "./start.ts";
+import { logFolder, logPath } from "./start-daemon.ts";
 
 /** Log file of a daemon, which is its stderr. Bounded here, because no other program rotates the file. */
 
@@ -13,20 +13,20 @@ const LOOK_MS = 5_000;
 const KEPT_MS = 604_800_000;
 
 /** Returns the path of the log if stderr is that file, and bounds the file from then on. Otherwise returns `undefined`. */
-export function ownLog(stateFolder: string, name: string): string | undefined {
-  const log = logOf(stateFolder, name);
+export function boundOwnLog(stateFolder: string, name: string): string | undefined {
+  const log = logPath(stateFolder, name);
   try {
     const [own, file] = [fstatSync(STDERR), statSync(log)];
     if (own.dev !== file.dev || own.ino !== file.ino) return undefined;
   } catch {
     return undefined;
   }
-  setInterval(() => bound(log), LOOK_MS).unref();
+  setInterval(() => truncateIfLarge(log), LOOK_MS).unref();
   return log;
 }
 
 /** Truncates the file instead of replacing it, because stderr appends to the open file, and followers notice a shorter file. */
-function bound(log: string): void {
+function truncateIfLarge(log: string): void {
   try {
     if (fstatSync(STDERR).size <= MAX_BYTES) return;
     copyFileSync(log, `${log}.1`);

@@ -1,13 +1,13 @@
 import { createHmac } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { inheritedTraits } from "./inherited.ts";
+import { inheritedTraits } from "./inherited-traits.ts";
 import { STORE_FILE } from "../config/store-spelling.ts";
 import { buildId, readPackage } from "../config/version.ts";
 import { keyFor } from "../security/key-file.ts";
-import { realPathOf } from "../security/paths.ts";
+import { findRealPath } from "../security/paths.ts";
 
-interface Shared {
+interface NameInputs {
   readonly stateFolder: string;
   /** Absolute path of the store file. Default: `STORE_FILE` in `stateFolder`. */
   readonly store?: string | undefined;
@@ -23,9 +23,9 @@ export async function daemonName({
   argv,
   stateFolder,
   store = join(stateFolder, STORE_FILE),
-}: Shared): Promise<string> {
+}: NameInputs): Promise<string> {
   const key = await keyFor("socket-name", stateFolder);
-  const places = [(await realPathOf(store)) ?? store, await realpath(stateFolder)];
+  const places = [(await findRealPath(store)) ?? store, await realpath(stateFolder)];
   const shared = [...places, readPackage().version, buildId(), Object.entries(inheritedTraits()), argv ?? []];
   return createHmac("sha256", key).update(JSON.stringify(shared)).digest("hex").slice(0, 24);
 }

@@ -33,24 +33,24 @@ const NAMES = [
   "waitingBefore",
 ] as const satisfies (keyof Engine)[];
 
-type Name = (typeof NAMES)[number];
-export type Operations = Pick<Engine, Name>;
+type OperationName = (typeof NAMES)[number];
+export type Operations = Pick<Engine, OperationName>;
 
-interface Answer {
+interface OperationAnswer {
   readonly id: number;
   readonly value?: unknown;
   readonly error?: { readonly code: AppError["code"]; readonly message: string; readonly sessionId?: string };
 }
 
 /** Runs requested operations in the daemon until `stdin` ends. `onFault` receives errors that are not an `AppError`. */
-export async function perform(
+export async function performOperations(
   { stdin, stdout }: Streams,
   operations: Operations,
   onFault: (error: unknown) => void,
 ): Promise<void> {
   for await (const line of createInterface({ input: stdin })) {
     if (line.startsWith("#")) continue;
-    void answerTo(line, operations, onFault).then((answer) => stdout.write(`${JSON.stringify(answer)}\n`));
+    void runOperation(line, operations, onFault).then((answer) => stdout.write(`${JSON.stringify(answer)}\n`));
   }
 }
 
@@ -59,7 +59,11 @@ interface Streams {
   readonly stdout: Writable;
 }
 
-async function answerTo(line: string, operations: Operations, onFault: (error: unknown) => void): Promise<Answer> {
+async function runOperation(
+  line: string,
+  operations: Operations,
+  onFault: (error: unknown) => void,
+): Promise<OperationAnswer> {
   let number = 0;
   try {
     const { args, id, operation } = objectIn(line);
@@ -77,8 +81,8 @@ async function answerTo(line: string, operations: Operations, onFault: (error: u
   }
 }
 
-/** Client of `perform`. `connect` resolves to a daemon that has said hello, and is called again after a lost connection. */
-export function operationsOf(connect: () => Promise<Duplex>): Operations {
+/** Client of `performOperations`. `connect` resolves to a daemon that has said hello, and is called again after a lost connection. */
+export function operationsThrough(connect: () => Promise<Duplex>): Operations {
   const client = new OperationsClient(connect);
   const entries = NAMES.map((name) => [name, async (...args: unknown[]) => client.ask(name, args)]);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- one entry for each name
@@ -91,20 +95,20 @@ export function operationsOf(connect: () => Promise<Duplex>): Operations {
  */
 export function withOperations(engine: Engine, operations: Operations): Engine {
   const reading = engine.forCaller({ scopes: ["read"] });
-  const whole: Engine = {
+  const delegating: Engine = {
     ...reading,
     ...operations,
     stop: async (graceMs) => engine.stop(graceMs),
     drain: async () => engine.drain(),
-    forCaller: () => whole,
-    forConnection: () => whole,
+    forCaller: () => delegating,
+    forConnection: () => delegating,
   };
-  return whole;
+  return delegating;
 }
 
 class OperationsClient {
   readonly #connect: () => Promise<Duplex>;
-  readonly #waiting = new Map<number, (answer: Answer) => void>();
+  readonly #waiting = new Map<number, (answer: OperationAnswer) => void>();
   #socket: Promise<Duplex> | undefined;
   #count = 0;
   readonly #lost = new WeakSet<Duplex>();
@@ -116,14 +120,14 @@ class OperationsClient {
   }
 
   /** Throws the error that `operation` throws in the daemon. */
-  async ask(operation: Name, args: unknown[]): Promise<unknown> {
+  async ask(operation: OperationName, args: unknown[]): Promise<unknown> {
     const socket = await (this.#socket ??= this.#open());
     const id = (this.#count += 1);
-    const answered = new Promise<Answer>((resolve) => this.#waiting.set(id, resolve));
+    const answered = new Promise<OperationAnswer>((resolve) => this.#waiting.set(id, resolve));
     socket.write(`${JSON.stringify({ id, operation, args })}\n`);
     this.#watch(socket);
     const { error, value } = await answered;
-    if (this.#waiting.size === 0) this.#rest(socket);
+    if (this.#waiting.size === 0) this.#unwatch(socket);
     if (!error) return value;
     const { code, message, sessionId } = error;
     throw new AppError(code, message, sessionId === undefined ? {} : { sessionId });
@@ -151,18 +155,18 @@ class OperationsClient {
     socket.write(`${WATCH}\n`);
     this.#watchdog = setInterval(() => {
       this.#silentFor += 1;
-      if (this.#silentFor >= MAX_SILENT) this.#lose(socket, SILENT);
+      if (this.#silentFor >= MAX_SILENT) this.#failPending(socket, SILENT);
     }, ALIVE_MS);
   }
 
-  #rest(socket: Duplex): void {
+  #unwatch(socket: Duplex): void {
     clearInterval(this.#watchdog);
     this.#watchdog = undefined;
     if (socket.writable) socket.write(`${REST}\n`);
   }
 
   /** Acts once per connection, because `#waiting` then belongs to the next connection. */
-  #lose(socket: Duplex, message: string): void {
+  #failPending(socket: Duplex, message: string): void {
     if (this.#lost.has(socket)) return;
     this.#lost.add(socket);
     socket.destroy();
@@ -179,14 +183,14 @@ class OperationsClient {
         this.#silentFor = 0;
         if (line.startsWith("#")) continue;
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- both ends are of one build
-        const answer = objectIn(line) as unknown as Answer;
+        const answer = objectIn(line) as unknown as OperationAnswer;
         this.#waiting.get(answer.id)?.(answer);
         this.#waiting.delete(answer.id);
       }
     } catch {
       // A broken connection counts as ended.
     }
-    this.#lose(socket, ENDED);
+    this.#failPending(socket, ENDED);
   }
 }
 

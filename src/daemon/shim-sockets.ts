@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { readdir, rm, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { basename, join } from "node:path";
-import { existingFolders, isOfPipes } from "./folders.ts";
+import { existingFolders, isPipePrefix } from "./socket-folders.ts";
 import { isDead, listenIn } from "./socket.ts";
-import type { restartOf } from "./start.ts";
+import type { restartCommand } from "./start-daemon.ts";
 import { constants } from "../config/constants.ts";
 import { ENDED_SUFFIX, readEnded, type EndedShim } from "../shim/ended.ts";
 
@@ -12,7 +12,7 @@ import { ENDED_SUFFIX, readEnded, type EndedShim } from "../shim/ended.ts";
 
 const SUFFIX = /\.[0-9a-f]{8}\.shim$/;
 
-interface Place {
+interface DaemonLocation {
   readonly folders: readonly string[];
   /** Name of the daemon. */
   readonly name: string;
@@ -22,7 +22,10 @@ interface Place {
 /**
  * Returns the shim settings of a server; `undefined` if it gets no shims. With `restart`, a shim starts its dead daemon again.
  */
-export function shimSettings({ folders, name, stateFolder }: Place, restart?: ReturnType<typeof restartOf>) {
+export function shimSettings(
+  { folders, name, stateFolder }: DaemonLocation,
+  restart?: ReturnType<typeof restartCommand>,
+) {
   const { keepMs, shim } = constants();
   if (!shim || process.platform === "win32") return undefined;
   return {
@@ -31,7 +34,7 @@ export function shimSettings({ folders, name, stateFolder }: Place, restart?: Re
     keepMs,
     restart,
     newAddress: async () => newShimAddress(folders, name),
-    found: async () => livingShims(folders, name),
+    found: async () => findLivingShims(folders, name),
   };
 }
 
@@ -44,24 +47,24 @@ async function newShimAddress(folders: readonly string[], name: string): Promise
 }
 
 /** Lists shim sockets of all daemons, including sockets of dead shims. */
-export async function shimSockets(folders: readonly string[]): Promise<string[]> {
-  return (await filesIn(folders)).filter((path) => SUFFIX.test(path));
+export async function listShimSockets(folders: readonly string[]): Promise<string[]> {
+  return (await listFiles(folders)).filter((path) => SUFFIX.test(path));
 }
 
-async function filesIn(folders: readonly string[]): Promise<string[]> {
+async function listFiles(folders: readonly string[]): Promise<string[]> {
   // Skips pipes: Windows has no shims.
-  const found = await existingFolders(folders.filter((folder) => !isOfPipes(folder)));
+  const found = await existingFolders(folders.filter((folder) => !isPipePrefix(folder)));
   const all = found.map(async (folder) => (await readdir(folder)).map((file) => join(folder, file)));
   return (await Promise.all(all)).flat();
 }
 
-export interface GivenUp extends EndedShim {
+export interface EndedDaemonShim extends EndedShim {
   /** Name of the shim's daemon. */
   readonly daemon: string;
 }
 
 /** Reads the files of shims that have ended processes unasked, for all daemons. */
-export async function givenUpShims(folders: readonly string[]): Promise<GivenUp[]> {
+export async function readEndedShims(folders: readonly string[]): Promise<EndedDaemonShim[]> {
   const read = (await endedFiles(folders)).map(async (file) => {
     const ended = await readEnded(file);
     return ended ? [{ daemon: daemonOf(file.slice(0, -ENDED_SUFFIX.length)), ...ended }] : [];
@@ -70,11 +73,11 @@ export async function givenUpShims(folders: readonly string[]): Promise<GivenUp[
 }
 
 async function endedFiles(folders: readonly string[]): Promise<string[]> {
-  const files = await filesIn(folders);
+  const files = await listFiles(folders);
   return files.filter((path) => path.endsWith(ENDED_SUFFIX) && SUFFIX.test(path.slice(0, -ENDED_SUFFIX.length)));
 }
 
-/** Retention of files of `givenUpShims`, ms. Long enough for a later server to report the ended sessions. */
+/** Retention of files of `readEndedShims`, ms. Long enough for a later server to report the ended sessions. */
 const KEPT_MS = 2_592_000_000;
 
 async function removeOldFiles(folders: readonly string[]): Promise<void> {
@@ -85,10 +88,10 @@ async function removeOldFiles(folders: readonly string[]): Promise<void> {
 }
 
 /** Lists living shims of the daemon `name`. Removes sockets of its dead shims, and old files. */
-async function livingShims(folders: readonly string[], name: string): Promise<string[]> {
+async function findLivingShims(folders: readonly string[], name: string): Promise<string[]> {
   await removeOldFiles(folders);
   const living: string[] = [];
-  for (const path of await shimSockets(folders)) {
+  for (const path of await listShimSockets(folders)) {
     if (daemonOf(path) !== name) continue;
     if (await isDead(path)) await rm(path, { force: true });
     else living.push(path);

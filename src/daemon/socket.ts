@@ -1,7 +1,14 @@
 import { chmod, link, rename, rm, stat } from "node:fs/promises";
 import { connect, type Server, type Socket } from "node:net";
 import { basename, join } from "node:path";
-import { addressIn, existingFolders, isOfPipes, makePrivate, MAX_NAME, namesIn } from "./folders.ts";
+import {
+  socketAddress,
+  existingFolders,
+  isPipePrefix,
+  createPrivateFolder,
+  MAX_NAME,
+  listNames,
+} from "./socket-folders.ts";
 import { firstLine, PROTOCOL, type Question } from "./wire.ts";
 import { ConfigError } from "../config/error.ts";
 
@@ -23,17 +30,17 @@ const SUFFIX = ".sock";
 const DRAFT_LENGTH = 9;
 
 /** Socket or pipe of a daemon. */
-export interface Place {
+export interface DaemonSocket {
   readonly name: string;
   readonly path: string;
 }
 
 /** Lists sockets of daemons, dead ones included, in folders that are private to the user. */
-export async function socketsIn(folders: readonly string[]): Promise<Place[]> {
+export async function listSockets(folders: readonly string[]): Promise<DaemonSocket[]> {
   const found = (await existingFolders(folders)).map(async (folder) => {
-    const files = await namesIn(folder);
+    const files = await listNames(folder);
     const sockets = files.filter((file) => file.endsWith(SUFFIX));
-    return sockets.map((file) => ({ name: file.slice(0, -SUFFIX.length), path: addressIn(folder, file) }));
+    return sockets.map((file) => ({ name: file.slice(0, -SUFFIX.length), path: socketAddress(folder, file) }));
   });
   return (await Promise.all(found)).flat();
 }
@@ -43,7 +50,7 @@ export async function connectByName(folders: readonly string[], name: string): P
   let failure: unknown = Object.assign(new Error("no folder for sockets"), { code: "ENOENT" });
   for (const folder of await existingFolders(folders)) {
     try {
-      return await connectTo(addressIn(folder, `${name}${SUFFIX}`));
+      return await connectTo(socketAddress(folder, `${name}${SUFFIX}`));
     } catch (error) {
       failure = error;
     }
@@ -64,15 +71,15 @@ export async function connectTo(path: string): Promise<Socket> {
 }
 
 /** True if no process listens: there is no socket (`ENOENT`), or its process is dead. */
-export function isAbsent(error: unknown): boolean {
-  return isRefusal(error) || (error instanceof Error && "code" in error && error.code === "ENOENT");
+export function isNotListening(error: unknown): boolean {
+  return isConnectionRefused(error) || (error instanceof Error && "code" in error && error.code === "ENOENT");
 }
 
 /**
  * True if the error proves the socket's process dead. Other errors prove nothing: a frozen daemon takes no connections, and
  * this process may be out of descriptors.
  */
-export function isRefusal(error: unknown): boolean {
+export function isConnectionRefused(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ECONNREFUSED";
 }
 
@@ -82,7 +89,7 @@ export async function isDead(path: string): Promise<boolean> {
     (await connectTo(path)).destroy();
     return false;
   } catch (error) {
-    return isRefusal(error);
+    return isConnectionRefused(error);
   }
 }
 
@@ -99,36 +106,36 @@ async function isFrozen(path: string): Promise<boolean> {
     await answer.finally(() => socket.destroy());
     return false;
   } catch (error) {
-    return !isAbsent(error);
+    return !isNotListening(error);
   }
 }
 
 /** Removes sockets of dead daemons. */
-export async function sweep(folders: readonly string[]): Promise<void> {
-  for (const { path } of await socketsIn(folders.filter((folder) => !isOfPipes(folder)))) await removeDead(path);
+export async function removeDeadSockets(folders: readonly string[]): Promise<void> {
+  for (const { path } of await listSockets(folders.filter((folder) => !isPipePrefix(folder)))) await removeDead(path);
 }
 
 /** Removes the socket of a dead process, unless another process has replaced the file meanwhile. */
 export async function removeDead(path: string): Promise<void> {
-  const before = await fileAt(path);
+  const before = await fileIdentity(path);
   if (before === undefined || !(await isDead(path))) return;
-  if ((await fileAt(path)) === before) await rm(path, { force: true });
+  if ((await fileIdentity(path)) === before) await rm(path, { force: true });
 }
 
 /** Identifies a file. Includes the change time, because file systems reuse inode numbers at once. */
-async function fileAt(path: string): Promise<string | undefined> {
+async function fileIdentity(path: string): Promise<string | undefined> {
   const found = await stat(path, { bigint: true }).catch(() => undefined);
   return found && [found.dev, found.ino, found.ctimeNs].join(" ");
 }
 
-export interface Naming {
+export interface BindOptions {
   readonly folders: readonly string[];
   readonly name: string;
   /** Allows taking the name from a frozen daemon, which keeps its present clients. */
   readonly mayDisplace: boolean;
 }
 
-export interface Bound {
+export interface BoundSocket {
   readonly path: string;
   /** Removes the socket, unless another daemon has taken the name meanwhile. */
   readonly release: () => Promise<void>;
@@ -140,12 +147,12 @@ export interface Bound {
  * Listens under the name in the first usable folder. Throws `ConfigError` if another daemon has the name; of two daemons that
  * start together, only one gets the name.
  */
-export async function bind(server: Server, naming: Naming): Promise<Bound> {
-  return naming.folders.every(isOfPipes) ? bindPipe(server, naming) : bindSocket(server, naming);
+export async function bind(server: Server, naming: BindOptions): Promise<BoundSocket> {
+  return naming.folders.every(isPipePrefix) ? bindPipe(server, naming) : bindSocket(server, naming);
 }
 
 /** A pipe has its name until its process has closed the pipe and all connections. */
-async function bindPipe(server: Server, { folders, name }: Naming): Promise<Bound> {
+async function bindPipe(server: Server, { folders, name }: BindOptions): Promise<BoundSocket> {
   try {
     const path = await listenIn(server, folders, `${name}${SUFFIX}`);
     return { path, release: async () => Promise.resolve(), isRemoved: async () => Promise.resolve(false) };
@@ -154,13 +161,13 @@ async function bindPipe(server: Server, { folders, name }: Naming): Promise<Boun
   }
 }
 
-async function bindSocket(server: Server, { folders, mayDisplace, name }: Naming): Promise<Bound> {
+async function bindSocket(server: Server, { folders, mayDisplace, name }: BindOptions): Promise<BoundSocket> {
   const draft = await listenIn(server, folders, `${name}.${String(process.pid)}${SUFFIX}`);
   const path = join(draft, "..", `${name}${SUFFIX}`);
   const { dev, ino } = await stat(draft);
   try {
-    await refuseElsewhere(folders, path, mayDisplace);
-    await take(draft, path, mayDisplace);
+    await checkOtherFolders(folders, path, mayDisplace);
+    await linkDraft(draft, path, mayDisplace);
   } catch (error) {
     server.close();
     throw nameIsTaken(name, error);
@@ -171,7 +178,7 @@ async function bindSocket(server: Server, { folders, mayDisplace, name }: Naming
     const now = await stat(path).catch(() => undefined);
     if (now?.dev === dev && now.ino === ino) await rm(path, { force: true });
   };
-  return { path, release, isRemoved: async () => (await fileAt(path)) === undefined };
+  return { path, release, isRemoved: async () => (await fileIdentity(path)) === undefined };
 }
 
 export class NameTakenError extends ConfigError {}
@@ -181,15 +188,15 @@ function nameIsTaken(name: string, cause?: unknown): NameTakenError {
 }
 
 /** Throws if a daemon of this name listens in another folder, because the first usable folder is not always the same. */
-async function refuseElsewhere(folders: readonly string[], path: string, mayDisplace: boolean): Promise<void> {
+async function checkOtherFolders(folders: readonly string[], path: string, mayDisplace: boolean): Promise<void> {
   for (const folder of await existingFolders(folders)) {
     const other = join(folder, basename(path));
-    if (other === path || (await fileAt(other)) === undefined || (await isDead(other))) continue;
+    if (other === path || (await fileIdentity(other)) === undefined || (await isDead(other))) continue;
     if (!mayDisplace || !(await isFrozen(other))) throw new Error(`it listens at ${other}`);
   }
 }
 
-async function take(draft: string, path: string, mayDisplace: boolean): Promise<void> {
+async function linkDraft(draft: string, path: string, mayDisplace: boolean): Promise<void> {
   await removeDead(path);
   try {
     await link(draft, path);
@@ -203,11 +210,11 @@ async function take(draft: string, path: string, mayDisplace: boolean): Promise<
 export async function listenIn(server: Server, folders: readonly string[], file: string): Promise<string> {
   const whys: string[] = [];
   for (const folder of folders) {
-    const path = addressIn(folder, file);
+    const path = socketAddress(folder, file);
     try {
-      await makePrivate(folder);
+      await createPrivateFolder(folder);
       await listen(server, path);
-      if (!isOfPipes(folder)) await chmod(path, 0o600);
+      if (!isPipePrefix(folder)) await chmod(path, 0o600);
       return path;
     } catch (error) {
       if (error instanceof Error && "code" in error && error.code === "EADDRINUSE") throw error;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
-import type { ProcessId, RecordedDaemon } from "./deaths.ts";
-import { connectTo, isAbsent, type Place } from "./socket.ts";
+import type { ProcessId, DaemonOnFile } from "./running-file.ts";
+import { connectTo, isNotListening, type DaemonSocket } from "./socket.ts";
 import { firstLine, objectIn, PROTOCOL, type DaemonStatus, type Question } from "./wire.ts";
 
 /** Asks running daemons to describe themselves. */
@@ -19,7 +19,10 @@ export interface UnreachableDaemon extends Partial<ProcessId> {
 }
 
 /** Returns daemons that are `recorded` as running or have a socket, but do not answer. */
-export function unreachable({ running, silent }: Daemons, recorded: readonly RecordedDaemon[]): UnreachableDaemon[] {
+export function unreachableDaemons(
+  { running, silent }: Daemons,
+  recorded: readonly DaemonOnFile[],
+): UnreachableDaemon[] {
   const mute = new Set(silent.map(({ name }) => name));
   const known = recorded.filter(({ pid }) => !running.some((each) => each.pid === pid));
   const unknown = [...mute].filter((name) => !known.some((each) => each.name === name));
@@ -35,12 +38,12 @@ export interface Daemons {
   /** Sorted by `startedAt`. */
   readonly running: readonly RunningDaemon[];
   /** Sockets with a listener that does not answer. */
-  readonly silent: readonly Place[];
+  readonly silent: readonly DaemonSocket[];
 }
 
 /** Asks the daemons behind `places`. Skips sockets without a listener. */
-export async function describeDaemons(places: readonly Place[]): Promise<Daemons> {
-  const silent: Place[] = [];
+export async function describeDaemons(places: readonly DaemonSocket[]): Promise<Daemons> {
+  const silent: DaemonSocket[] = [];
   const asked = places.map(async (place) => {
     try {
       const about = await askDaemon(place.path);
@@ -57,7 +60,7 @@ export async function describeDaemons(places: readonly Place[]): Promise<Daemons
 
 /** Resolves to `undefined` if nothing listens at `path`. Rejects if the daemon does not answer. */
 async function askDaemon(path: string): Promise<DaemonStatus | undefined> {
-  return say(path, "status", (answer) => {
+  return sendQuestion(path, "status", (answer) => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by this program
     return { turns: [], ...answer } as unknown as DaemonStatus;
   });
@@ -68,19 +71,19 @@ async function askDaemon(path: string): Promise<DaemonStatus | undefined> {
  * `ANSWER_MS`.
  */
 export async function stopDaemon(path: string): Promise<void> {
-  await say(path, "stop", async (_, socket) => {
+  await sendQuestion(path, "stop", async (_, socket) => {
     socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error("the daemon has fallen silent")));
     if (!socket.closed) await once(socket.resume(), "close");
   });
 }
 
-async function say<T>(
+async function sendQuestion<T>(
   path: string,
   purpose: Question["purpose"],
   onAnswer: (answer: Readonly<Record<string, unknown>>, socket: Socket) => T,
 ): Promise<Awaited<T> | undefined> {
   const socket = await connectTo(path).catch((error: unknown) => {
-    if (isAbsent(error)) return undefined;
+    if (isNotListening(error)) return undefined;
     throw error;
   });
   if (!socket) return undefined;

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { isAbsolute } from "node:path";
-import { Patience } from "./patience.ts";
+import { Countdown } from "./countdown.ts";
 
 /**
  * Wire between proxy and daemon: lines. The first line each way is a hello. Lines that begin with `#` are control lines between
@@ -23,7 +23,7 @@ export interface Question {
   readonly purpose: "status" | "stop";
 }
 
-export type Environment = Readonly<Record<string, string>>;
+export type ClientEnvironment = Readonly<Record<string, string>>;
 
 /** First line of a connecting process: the purpose of the connection, and all properties in which clients may differ. */
 export interface ClientHello {
@@ -36,7 +36,7 @@ export interface ClientHello {
   /** Arguments of `serve`. */
   readonly argv: readonly string[];
   /** Whole environment of the client. The daemon keeps the variables in memory only. */
-  readonly environment: Environment;
+  readonly environment: ClientEnvironment;
   /**
    * Content of the client's `--config` file, if any. The proxy reads the file, so that a hanging mount delays no other client.
    */
@@ -115,8 +115,8 @@ export function readClientHello(line: string): ClientHello | Question {
     purpose,
     cwd,
     argv: wordsIn(argv),
-    environment: Object.fromEntries(Object.entries(recordOf(environment)).filter(isVariable)),
-    ...fileIn(configFile),
+    environment: Object.fromEntries(Object.entries(objectOrEmpty(environment)).filter(isVariable)),
+    ...configFileIn(configFile),
     commandLine: wordsIn(commandLine),
     ...(typeof build === "string" && { build }),
     ...(typeof clientPid === "number" && { clientPid }),
@@ -124,9 +124,9 @@ export function readClientHello(line: string): ClientHello | Question {
   };
 }
 
-function fileIn(value: unknown): Pick<ClientHello, "configFile"> {
+function configFileIn(value: unknown): Pick<ClientHello, "configFile"> {
   if (value === undefined) return {};
-  const { fault, text } = recordOf(value);
+  const { fault, text } = objectOrEmpty(value);
   return { configFile: typeof text === "string" ? { text } : { fault: String(fault) } };
 }
 
@@ -153,7 +153,7 @@ export function otherProtocol(client: unknown, daemon: number): string {
   return `the client speaks protocol ${String(client)}, and this daemon ${String(daemon)}. Stop the daemon (\`claude-agents-mcp daemon stop\`) and start it with the client's build, or update the client.`;
 }
 
-function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+function objectOrEmpty(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
@@ -175,7 +175,7 @@ export async function firstLine(socket: Socket, ms: number): Promise<string> {
     const received: Buffer[] = [];
     let length = 0;
     const fail = (why: string) => finish(() => reject(new Error(why)));
-    const patience = new Patience(ms, () => fail(`no hello within ${String(ms)} ms`));
+    const countdown = new Countdown(ms, () => fail(`no hello within ${String(ms)} ms`));
     const onEnd = () => fail("the connection ended before its hello");
     const onReadable = () => {
       for (let chunk: unknown = socket.read(); Buffer.isBuffer(chunk); chunk = socket.read()) {
@@ -192,7 +192,7 @@ export async function firstLine(socket: Socket, ms: number): Promise<string> {
       }
     };
     const finish = (then: () => void) => {
-      patience.end();
+      countdown.end();
       socket.off("readable", onReadable).off("end", onEnd).off("error", onEnd).off("close", onEnd);
       then();
     };

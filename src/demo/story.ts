@@ -35,7 +35,7 @@ export async function play(stage: Stage): Promise<Ending> {
 
   stage.screen.title("1  Start a session; Claude Code asks before it writes; we allow it");
   const started = await teller.call("claude_code", {
-    prompt: prompt(stage, `Create the file ${wanted} with the text "${GREETING.trim()}".`, writing(wanted)),
+    prompt: prompt(stage, `Create the file ${wanted} with the text "${GREETING.trim()}".`, writeScript(wanted)),
     cwd: stage.project,
     maxTurns: 10,
   });
@@ -50,13 +50,13 @@ export async function play(stage: Stage): Promise<Ending> {
     prompt: prompt(stage, "In one short sentence: what did you do?", [{ text: "I wrote hello.txt, as you asked." }]),
   });
   await teller.follow(sessionId, replied, { decision: "allow" });
-  const sameProcess = (await starts(stage.client, sessionId)) === 1;
+  const sameProcess = (await countProcessStarts(stage.client, sessionId)) === 1;
   teller.say("check", sameProcess ? "one process served both turns" : "a second process was started");
 
   stage.screen.title("3  Reply: Claude Code asks again; we deny it");
   const third = await teller.call("claude_code_reply", {
     sessionId,
-    prompt: prompt(stage, `Create the file ${unwanted}. If you may not, say so and stop.`, writing(unwanted)),
+    prompt: prompt(stage, `Create the file ${unwanted}. If you may not, say so and stop.`, writeScript(unwanted)),
   });
   const last = await teller.follow(sessionId, third, {
     decision: "deny",
@@ -83,14 +83,14 @@ function prompt({ live }: Stage, text: string, script: ScriptedReply): string {
   return live ? text : `${text} ${scriptTag(script)}`;
 }
 
-function writing(file: string): ScriptedReply {
+function writeScript(file: string): ScriptedReply {
   return [
     { text: "I will write the file.", tools: [{ name: "Write", input: { file_path: file, content: GREETING } }] },
     { text: ["That is ", "all I ", "can do here."], chunkDelayMs: 20 },
   ];
 }
 
-async function starts(client: DemoClient, sessionId: string): Promise<number | undefined> {
+async function countProcessStarts(client: DemoClient, sessionId: string): Promise<number | undefined> {
   const { sessions = [] } = await client.call("claude_code_session", { action: "get", sessionId });
   return sessions[0]?.processStarts;
 }

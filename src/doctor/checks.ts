@@ -1,11 +1,11 @@
 import { checkClaudeSettings } from "./claude-settings.ts";
 import { checkClients } from "./clients.ts";
 import type { Check, Finding } from "./finding.ts";
-import { checkDisk, checkStateFolder, checkTemporary, checkTrust } from "./folders.ts";
+import { checkDisk, checkStateFolder, checkTemporary, checkTrust } from "./check-folders.ts";
 import type { Machine } from "./machine.ts";
 import { checkPackages } from "./packages.ts";
 import { checkDaemons, checkLeftovers, checkPort, checkShims } from "./processes.ts";
-import { checkClaude, checkNode, checkSandbox, checkSettings } from "./programs.ts";
+import { checkClaude, checkNode, checkSandbox, checkSettings } from "./check-runtime.ts";
 import { checkStore, STORE_MS } from "./store.ts";
 
 /** All checks, in the order of their findings. */

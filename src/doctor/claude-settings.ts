@@ -1,10 +1,10 @@
 import { parse } from "node:path";
 import { z } from "zod";
-import { bundledClaudes } from "../claude/binary.ts";
-import { childEnvironment } from "../claude/environment.ts";
+import { bundledClaudes } from "../claude/claude-files.ts";
+import { childEnvironment } from "../claude/child-environment.ts";
 import { isTrusted } from "../claude/folder/trust.ts";
 import { NoClaudeError } from "../claude/locate.ts";
-import { outputOf } from "../claude/output-of.ts";
+import { runClaude } from "../claude/run-claude.ts";
 import { unreadFiles } from "../claude/unread-settings.ts";
 import type { Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
@@ -15,9 +15,9 @@ const ANSWER_MS = 10_000;
 
 /** Finds settings files that Claude Code ignores completely: none of their deny rules and hooks applies in a session. */
 export async function checkClaudeSettings(machine: Machine): Promise<Finding[]> {
-  const path = await pathOf(machine);
+  const path = await locateClaude(machine);
   if (path === undefined) return [{ id, level: "ok", text: "No Claude Code can be asked for its settings files yet." }];
-  const answer = await settingsOf(path, machine);
+  const answer = await askSettings(path, machine);
   if ("problem" in answer) {
     return [{ id, level: "warning", text: `Which settings files Claude Code ignores is unknown: ${answer.problem}.` }];
   }
@@ -26,7 +26,7 @@ export async function checkClaudeSettings(machine: Machine): Promise<Finding[]> 
   return unread.map((text) => ({ id, level: "error", text: `${text} Fix the file.` }));
 }
 
-async function pathOf({ claude }: Machine): Promise<string | undefined> {
+async function locateClaude({ claude }: Machine): Promise<string | undefined> {
   try {
     const { path = bundledClaudes()[0], toInstall } = await claude.locate();
     return toInstall ? undefined : path;
@@ -48,7 +48,7 @@ const REQUEST = { type: "control_request", request_id: "1", request: { subtype: 
  * Asks Claude Code without a prompt, hooks or MCP servers. Skips files of an untrusted folder, because sessions ignore them,
  * too.
  */
-async function settingsOf(path: string, { config, cwd, environment: own }: Machine) {
+async function askSettings(path: string, { config, cwd, environment: own }: Machine) {
   const environment = childEnvironment(own, { depth: 0 });
   const isOurs = await isTrusted(cwd, { trustDirs: config.trustDirs, trustsRecord: true }, environment);
   const words = [
@@ -61,7 +61,7 @@ async function settingsOf(path: string, { config, cwd, environment: own }: Machi
     `--setting-sources=${isOurs ? "user,project,local" : "user"}`,
   ];
   const question = { environment, ms: ANSWER_MS, cwd: isOurs ? cwd : parse(process.execPath).root };
-  const answer = await outputOf(path, words, { ...question, input: `${JSON.stringify(REQUEST)}\n` });
+  const answer = await runClaude(path, words, { ...question, input: `${JSON.stringify(REQUEST)}\n` });
   if ("problem" in answer) return { problem: `${path} ${answer.problem.slice(0, 200)}` };
   const [said] = answer.text.split("\n").flatMap(responseIn);
   return said?.subtype === "success" ? { settings: said.response } : { problem: `${path} gave no settings` };

@@ -2,11 +2,11 @@ import { existsSync } from "node:fs";
 import { unknownVariables } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
-import { daemonEnvironment } from "../daemon/environment.ts";
+import { daemonEnvironment } from "../daemon/daemon-environment.ts";
 import { fileOf, type Aim } from "../install/change.ts";
 import { CLIENTS, type Scope } from "../install/clients.ts";
-import { isVariable, startedBy, type Started } from "../install/entries.ts";
-import { thesePlaces } from "../install/places.ts";
+import { isVariable, readStarted, type Started } from "../install/entries.ts";
+import { createPlaces } from "../install/places.ts";
 import {
   entryConfig,
   knownArgs,
@@ -33,7 +33,7 @@ export interface ClientEntry extends Started {
 /** Checks entries of the user, and of the project in the current folder. */
 export async function checkClients(machine: Machine): Promise<Finding[]> {
   const entries = await clientEntries(machine);
-  const faults = await Promise.all(entries.map(async (entry) => faultsOf(entry, machine)));
+  const faults = await Promise.all(entries.map(async (entry) => findFaults(entry, machine)));
   const found = faults.flat();
   return found.length > 0 ? found : [{ id: "clients", level: "ok", text: summary(entries) }];
 }
@@ -41,7 +41,7 @@ export async function checkClients(machine: Machine): Promise<Finding[]> {
 export async function clientEntries({ cwd, environment, script, stateFolder }: Machine): Promise<ClientEntry[]> {
   const { execPath, platform } = process;
   const running = { platform, env: environment, execPath, script, cwd, shared: false };
-  const places = thesePlaces(environment, cwd);
+  const places = createPlaces(environment, cwd);
   const aims = CLIENTS.flatMap((client) => SCOPES.map((scope): Aim => ({ client, scope, places, stateFolder })));
   const seen = new Set<string>();
   const entries: ClientEntry[] = [];
@@ -50,17 +50,17 @@ export async function clientEntries({ cwd, environment, script, stateFolder }: M
     // Both scopes can name one file in the home folder.
     if (file === undefined || seen.has(file)) continue;
     seen.add(file);
-    const started = await startedBy(aim, running);
+    const started = await readStarted(aim, running);
     if (started) entries.push({ aim, file, ...started });
   }
   return entries;
 }
 
-async function faultsOf(entry: ClientEntry, machine: Machine): Promise<Finding[]> {
+async function findFaults(entry: ClientEntry, machine: Machine): Promise<Finding[]> {
   const { aim, file, target } = entry;
   const { title } = aim.client;
   // Keeps the flags, because sessions are restricted by them.
-  const fix = install(aim, flagsOf(entry));
+  const fix = installCommand(aim, flagsOf(entry));
   switch (target.kind) {
     case "missing": {
       const text = `${title} cannot start this server: its entry in ${file} names ${target.path}, which does not exist.`;
@@ -71,7 +71,7 @@ async function faultsOf(entry: ClientEntry, machine: Machine): Promise<Finding[]
       return [{ id: "clients", level: "warning", text, fix }];
     }
     case "unreadable":
-      return [{ id: "clients", level: "warning", text: target.problem, fix: `${install(aim)} --print` }];
+      return [{ id: "clients", level: "warning", text: target.problem, fix: `${installCommand(aim)} --print` }];
     case "this":
       return settingFaults(entry, machine);
     case "npx":
@@ -84,7 +84,7 @@ async function faultsOf(entry: ClientEntry, machine: Machine): Promise<Finding[]
 }
 
 /** Returns the command to rewrite the entry with arguments `argv` of `serve`. */
-function install({ client, scope }: Aim, argv: readonly string[] = []): string {
+function installCommand({ client, scope }: Aim, argv: readonly string[] = []): string {
   const place = scope === "project" ? " --scope project" : "";
   const flags = argv.length === 0 ? "" : ` -- ${argv.map(quoted).join(" ")}`;
   return `claude-agents-mcp install ${client.id}${place}${flags}`;
@@ -101,7 +101,7 @@ async function settingFaults(entry: ClientEntry, machine: Machine): Promise<Find
   const [command = "serve"] = words;
   if (!command.startsWith("-") && command !== "serve") {
     const text = `${title} cannot use this server: its entry in ${file} runs "claude-agents-mcp ${command}", which serves no MCP client.`;
-    return [{ id: "clients", level: "error", text, fix: install(aim) }];
+    return [{ id: "clients", level: "error", text, fix: installCommand(aim) }];
   }
   const own = flagsOf(entry);
   const settings: EntrySettings = {
@@ -110,13 +110,13 @@ async function settingFaults(entry: ClientEntry, machine: Machine): Promise<Find
     home: machine.home,
     ...(aim.scope === "project" && { cwd: machine.cwd }),
   };
-  const config = configOf(settings);
+  const config = configOrProblem(settings);
   if (typeof config === "string") return [refused(entry, settings, config)];
   const unknown = unknownVariables(env).map((problem): Finding => {
     const text = `${title}: ${problem} It is in "env" of its entry in ${file}.`;
     return { id: "clients", level: "warning", text };
   });
-  const missing = await missingOf(config, machine);
+  const missing = await missingRequirement(config, machine);
   if (missing !== undefined) {
     const text = `${title} cannot use this server: its entry in ${file} has ${missing}`;
     return [{ id: "clients", level: "error", text }, ...unknown];
@@ -125,7 +125,7 @@ async function settingFaults(entry: ClientEntry, machine: Machine): Promise<Find
 }
 
 /** Names a setting whose requirement is missing on this machine. */
-async function missingOf({ claudePath, sandbox }: Config, machine: Machine): Promise<string | undefined> {
+async function missingRequirement({ claudePath, sandbox }: Config, machine: Machine): Promise<string | undefined> {
   if (claudePath !== undefined && !existsSync(claudePath))
     return `the Claude Code ${claudePath}, which does not exist.`;
   const problem = sandbox === "required" ? await machine.sandboxProblem() : undefined;
@@ -133,7 +133,7 @@ async function missingOf({ claudePath, sandbox }: Config, machine: Machine): Pro
 }
 
 /** Returns the configuration, or the reason why the server would refuse the settings. */
-function configOf(settings: EntrySettings): Config | string {
+function configOrProblem(settings: EntrySettings): Config | string {
   try {
     return entryConfig(settings);
   } catch (error) {
@@ -147,7 +147,7 @@ function refused({ aim, env, file }: ClientEntry, settings: EntrySettings, probl
   const where = ofEnv.length === 0 ? "" : ` In "env" of the entry, so edit the file: ${ofEnv.join(", ")}.`;
   const text = `${aim.client.title} cannot use this server as its entry in ${file} says. ${problem}${where}`;
   const mended = mendedArgs(settings);
-  return { id: "clients", level: "error", text, ...(mended && { fix: install(aim, mended) }) };
+  return { id: "clients", level: "error", text, ...(mended && { fix: installCommand(aim, mended) }) };
 }
 
 async function daemonFaults(
@@ -167,7 +167,7 @@ function timeoutFaults({ aim, entry, file }: ClientEntry, own: readonly string[]
     if (Number(entry[key] ?? 0) >= Number(needed)) return [];
     const seconds = String(longestMs / 1000);
     const text = `${aim.client.title} gives up calls that take longer than "${key}" of its entry in ${file} allows, and calls of the listed tools may take ${seconds} s.`;
-    return [{ id: "clients", level: "warning", text, fix: install(aim, own) }];
+    return [{ id: "clients", level: "warning", text, fix: installCommand(aim, own) }];
   });
 }
 

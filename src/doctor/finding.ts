@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { packageRoot } from "../security/owned.ts";
+import { packageRoot } from "../security/installation-paths.ts";
 import type { Machine } from "./machine.ts";
 
 /** Result of a check. Never rename an `id`: scripts read it in `--json`. */
@@ -26,7 +26,7 @@ export interface Check {
 }
 
 /** Command to run all safe fixes. */
-export const MEND = "claude-agents-mcp doctor --fix";
+export const FIX_COMMAND = "claude-agents-mcp doctor --fix";
 
 /** Quotes a word for a POSIX shell, or for the shell of Windows. */
 export function quoted(word: string): string {

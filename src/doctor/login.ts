@@ -1,9 +1,9 @@
 import { parse } from "node:path";
 import { z } from "zod";
-import { childEnvironment, payingVariable } from "../claude/environment.ts";
+import { childEnvironment, payingVariable } from "../claude/child-environment.ts";
 import { INSTALL } from "../claude/locate.ts";
 import { findLogin } from "../claude/login.ts";
-import { outputOf } from "../claude/output-of.ts";
+import { runClaude } from "../claude/run-claude.ts";
 import { clientEntries } from "./clients.ts";
 import { quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
@@ -19,11 +19,11 @@ export async function searchLogin(machine: Machine): Promise<Finding> {
   }
   const looked = `The environment has no ANTHROPIC_API_KEY, and no login is in ${files.join(", ")}.`;
   const text = `No login and no key of Claude Code were found; without one every session fails. ${looked}`;
-  return { id: "login", ...(await unlessByEntries(machine, text)), fix: `${INSTALL} && claude auth login` };
+  return { id: "login", ...(await levelByEntries(machine, text)), fix: `${INSTALL} && claude auth login` };
 }
 
 /** Lowers the level if entries of clients give a key, because a key pays for sessions of its client only. */
-async function unlessByEntries(machine: Machine, text: string): Promise<Pick<Finding, "level" | "text">> {
+async function levelByEntries(machine: Machine, text: string): Promise<Pick<Finding, "level" | "text">> {
   const entries = await clientEntries(machine);
   const paid = entries.flatMap(({ aim, env }) => {
     const variable = payingVariable(env);
@@ -48,11 +48,11 @@ const KEYS = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"] as const;
 /** Asks Claude Code at `path`. */
 export async function checkLogin(machine: Machine, path: string): Promise<Finding[]> {
   const environment = childEnvironment(machine.environment, { depth: 0 });
-  const status = await statusOf(path, environment);
+  const status = await askStatus(path, environment);
   if (typeof status === "string") return [{ id: "login", level: "warning", text: status }];
   if (!status.loggedIn) {
     const text = "Claude Code is not logged in, and the environment has no key. Log in, or set ANTHROPIC_API_KEY.";
-    return [{ id: "login", ...(await unlessByEntries(machine, text)), fix: `${quoted(path)} auth login` }];
+    return [{ id: "login", ...(await levelByEntries(machine, text)), fix: `${quoted(path)} auth login` }];
   }
   const ok: Finding = {
     id: "login",
@@ -61,7 +61,7 @@ export async function checkLogin(machine: Machine, path: string): Promise<Findin
   };
   const key = KEYS.find((name) => (environment[name] ?? "") !== "");
   if (key === undefined || status.authMethod === "third_party") return [ok];
-  const own = await statusOf(path, Object.fromEntries(Object.entries(environment).filter(([name]) => !isKey(name))));
+  const own = await askStatus(path, Object.fromEntries(Object.entries(environment).filter(([name]) => !isKey(name))));
   if (typeof own === "string" || !own.loggedIn) return [{ ...ok, text: `Claude Code uses ${key}, which is billed.` }];
   const text = `${key} is set beside a login (${payer(own)}): sessions are billed to ${key}, not to the login.`;
   return [{ id: "login", level: "warning", text, fix: process.platform === "win32" ? `set ${key}=` : `unset ${key}` }];
@@ -74,9 +74,9 @@ function isKey(name: string): boolean {
 /**
  * Never shows the raw answer, because secrets could be in it. Runs outside projects, so that no settings of a project apply.
  */
-async function statusOf(path: string, environment: Record<string, string>): Promise<Status | string> {
+async function askStatus(path: string, environment: Record<string, string>): Promise<Status | string> {
   const { root: cwd } = parse(process.execPath);
-  const answer = await outputOf(path, ["auth", "status"], { environment, ms: STATUS_MS, cwd });
+  const answer = await runClaude(path, ["auth", "status"], { environment, ms: STATUS_MS, cwd });
   if ("problem" in answer) return `Whether Claude Code is logged in is unknown: ${path} ${answer.problem}.`;
   try {
     return Status.parse(JSON.parse(answer.text));

@@ -9,7 +9,7 @@ import { ConfigError } from "../config/error.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { loadConfig } from "../config/load.ts";
 import { serverSettings } from "../config/server-settings.ts";
-import { networkKindOf } from "../config/network-path.ts";
+import { findNetworkKind } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
@@ -55,8 +55,8 @@ interface UserSettings {
 }
 
 /** `argv` has flags of `serve`. */
-export function thisMachine(argv: readonly string[], environment: NodeJS.ProcessEnv): Machine {
-  const { config, problem, userFile } = settings(argv, environment);
+export function createMachine(argv: readonly string[], environment: NodeJS.ProcessEnv): Machine {
+  const { config, problem, userFile } = readSettings(argv, environment);
   const { store = defaultStore(stateFolder(environment, process.platform), process.platform) } = config;
   const cache = cacheFolder(environment);
   const packages = new PackageCache({ cacheFolder: cache, environment });
@@ -77,7 +77,7 @@ export function thisMachine(argv: readonly string[], environment: NodeJS.Process
     claude: { locate: async () => locator.locate(withClaudePath(environment, config.claudePath)) },
     packages,
     freeBytes,
-    networkKindOf,
+    networkKindOf: findNetworkKind,
     readStore,
     sandboxProblem: async () => sandboxProblem(environment),
   };
@@ -87,7 +87,7 @@ interface Settings extends Pick<Machine, "config" | "userFile"> {
   readonly problem: string | undefined;
 }
 
-function settings(argv: readonly string[], env: NodeJS.ProcessEnv): Settings {
+function readSettings(argv: readonly string[], env: NodeJS.ProcessEnv): Settings {
   try {
     const { bounds, config, user } = serverSettings({ argv, env });
     const userFile = { path: user.path, keys: [...user.given.keys()], bounds: Object.keys(bounds) };

@@ -1,11 +1,11 @@
 import { NoClaudeError } from "../claude/locate.ts";
 import { sdkFile } from "../claude/sdk.ts";
-import { InstallError, NPM_MISSING } from "../packages/faults.ts";
+import { InstallError, NPM_MISSING } from "../packages/install-faults.ts";
 import { findNpm } from "../packages/npm.ts";
 import { writeFault } from "../packages/package-cache.ts";
 import { DRIVER_PACKAGE, SDK_PACKAGE, type Pinned } from "../packages/pinned.ts";
 import { hasDriver } from "../store/sqlite/connect/driver.ts";
-import { counted, megabytes, MEND, type Finding } from "./finding.ts";
+import { counted, megabytes, FIX_COMMAND, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
 /** Checks the packages that npm installs for the first session: installed or installable. Does not contact a registry. */
@@ -28,7 +28,7 @@ export async function checkPackages(machine: Machine): Promise<Finding[]> {
     for (const pinned of missing) await packages.install(pinned);
     return `${counted(missing.length, "package")} installed in ${packages.folder}.`;
   };
-  return [{ id: "packages", level: "ok", text, fix: MEND, mend }];
+  return [{ id: "packages", level: "ok", text, fix: FIX_COMMAND, mend }];
 }
 
 async function missingPackages({ claude, packages }: Machine): Promise<Pinned[]> {

@@ -6,12 +6,12 @@ import { findAllLeftovers } from "../claude/supervise/leftover-processes.ts";
 import { isRunning } from "../claude/supervise/tree.ts";
 import { addressOf } from "../config/http.ts";
 import { userFilePath } from "../config/state-folder.ts";
-import { recordedDaemons } from "../daemon/deaths.ts";
-import { placeFault, socketFolders } from "../daemon/folders.ts";
-import { daemonOf, givenUpShims, shimSockets } from "../daemon/shim-sockets.ts";
-import { isDead, socketsIn, sweep } from "../daemon/socket.ts";
-import { describeDaemons, unreachable, type RunningDaemon, type UnreachableDaemon } from "../daemon/status.ts";
-import { counted, MEND, quoted, type Finding } from "./finding.ts";
+import { daemonsOnFile } from "../daemon/running-file.ts";
+import { socketFolderFault, socketFolders } from "../daemon/socket-folders.ts";
+import { daemonOf, readEndedShims, listShimSockets } from "../daemon/shim-sockets.ts";
+import { isDead, listSockets, removeDeadSockets } from "../daemon/socket.ts";
+import { describeDaemons, unreachableDaemons, type RunningDaemon, type UnreachableDaemon } from "../daemon/status.ts";
+import { counted, FIX_COMMAND, quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
 /** Checks running processes: daemons, remains of dead servers, and the port of `--http`. */
@@ -19,7 +19,7 @@ import type { Machine } from "./machine.ts";
 export async function checkDaemons({ environment, stateFolder }: Machine): Promise<Finding[]> {
   // Looking for sockets must not create the folder.
   if (!(await isFolder(stateFolder))) return [{ id: "daemons", level: "ok", text: "No daemon runs." }];
-  const looked = await socketsOf(stateFolder).catch(refusal);
+  const looked = await findSockets(stateFolder).catch(toError);
   if (looked instanceof Error) {
     const text = `Daemons cannot be used: ${looked.message}`;
     return [{ id: "daemons", level: "warning", text, fix: `ls -ld ${quoted(stateFolder)} /tmp` }];
@@ -28,26 +28,26 @@ export async function checkDaemons({ environment, stateFolder }: Machine): Promi
   const isStale = await Promise.all(sockets.map(async ({ path }) => isDead(path)));
   const stale = sockets.filter((_, at) => isStale[at]);
   const daemons = await describeDaemons(sockets.filter((_, at) => isStale[at] !== true));
-  const others = unreachable(daemons, await recordedDaemons(stateFolder, isRunning));
+  const others = unreachableDaemons(daemons, await daemonsOnFile(stateFolder, isRunning));
   const found: Finding[] = [
-    { id: "daemons", level: "ok", text: described(daemons.running, others) },
-    ...(await settingsFaults(userFilePath(environment), daemons.running)),
-    ...others.flatMap(unanswered),
+    { id: "daemons", level: "ok", text: describeRunning(daemons.running, others) },
+    ...(await findOutdatedSettings(userFilePath(environment), daemons.running)),
+    ...others.flatMap(unreachableFindings),
   ];
   if (stale.length === 0) return found;
   const mend = async () => {
-    await sweep(folders);
+    await removeDeadSockets(folders);
     return `${counted(stale.length, "stale socket")} removed.`;
   };
   const left = `Sockets of daemons that have died: ${stale.map(({ path }) => path).join(", ")}.`;
-  return [...found, { id: "stale-sockets", level: "warning", text: left, fix: MEND, mend }];
+  return [...found, { id: "stale-sockets", level: "warning", text: left, fix: FIX_COMMAND, mend }];
 }
 
 /**
  * Finds daemons with outdated settings: daemons read the user's file at their start, from the environment of the starting
  * client.
  */
-async function settingsFaults(own: string, running: readonly RunningDaemon[]): Promise<Finding[]> {
+async function findOutdatedSettings(own: string, running: readonly RunningDaemon[]): Promise<Finding[]> {
   const fix = (name: string) => `claude-agents-mcp daemon stop ${quoted(name)}`;
   const all = running.map(async ({ name, startedAt, userFile: path = own }): Promise<Finding[]> => {
     if (path !== own) {
@@ -63,7 +63,7 @@ async function settingsFaults(own: string, running: readonly RunningDaemon[]): P
   return (await Promise.all(all)).flat();
 }
 
-function described(running: readonly RunningDaemon[], others: readonly UnreachableDaemon[]): string {
+function describeRunning(running: readonly RunningDaemon[], others: readonly UnreachableDaemon[]): string {
   if (running.length === 0) return others.length === 0 ? "No daemon runs." : "No daemon runs that can be asked.";
   const each = running.map(({ name, pid, proxies, sessions, version }) => {
     const work = `${counted(proxies, "client")}, ${counted(sessions, "session")} at work`;
@@ -72,7 +72,7 @@ function described(running: readonly RunningDaemon[], others: readonly Unreachab
   return `${counted(running.length, "daemon")} running: ${each.join("; ")}.`;
 }
 
-function unanswered({ name, pid, why }: UnreachableDaemon): Finding[] {
+function unreachableFindings({ name, pid, why }: UnreachableDaemon): Finding[] {
   const stop = `claude-agents-mcp daemon stop ${quoted(name)}`;
   if (pid === undefined) {
     const text = `The daemon ${name} does not answer, and its pid is not recorded: it is "server" in the lines of its log. End it with kill -9.`;
@@ -89,27 +89,27 @@ function unanswered({ name, pid, why }: UnreachableDaemon): Finding[] {
 /** Resolves to true if something listens under `name`. */
 export async function hasDaemon(stateFolder: string, name: string): Promise<boolean> {
   if (!(await isFolder(stateFolder))) return false;
-  const looked = await socketsOf(stateFolder).catch(refusal);
+  const looked = await findSockets(stateFolder).catch(toError);
   if (looked instanceof Error) return false;
   const own = looked.sockets.filter((socket) => socket.name === name);
   return (await Promise.all(own.map(async ({ path }) => isDead(path)))).includes(false);
 }
 
-async function socketsOf(stateFolder: string) {
+async function findSockets(stateFolder: string) {
   const folders = await socketFolders(stateFolder);
-  const fault = await placeFault(folders);
+  const fault = await socketFolderFault(folders);
   if (fault !== undefined) throw new Error(fault);
-  return { folders, sockets: await socketsIn(folders) };
+  return { folders, sockets: await listSockets(folders) };
 }
 
 /** Problems of the state folder are reported by `checkStateFolder`. */
-function refusal(error: unknown): Error {
+function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
 /** Finds shims without a daemon. They wait for the next daemon of their name. */
 export async function checkShims({ stateFolder }: Machine): Promise<Finding[]> {
-  const looked = (await isFolder(stateFolder)) ? await socketsOf(stateFolder).catch(refusal) : undefined;
+  const looked = (await isFolder(stateFolder)) ? await findSockets(stateFolder).catch(toError) : undefined;
   // Problems of the socket folders are reported by `checkDaemons`.
   if (!looked || looked instanceof Error) return [{ id: "shims", level: "ok", text: "No shim runs." }];
   const givenUp = await describeGivenUp(looked.folders);
@@ -117,7 +117,7 @@ export async function checkShims({ stateFolder }: Machine): Promise<Finding[]> {
     const isGone = await Promise.all(paths.map(isDead));
     return paths.filter((_, at) => isGone[at] === false);
   };
-  const shims = await living(await shimSockets(looked.folders));
+  const shims = await living(await listShimSockets(looked.folders));
   if (shims.length === 0) return [{ id: "shims", level: "ok", text: `No shim runs.${givenUp}` }];
   const daemons = new Set(await living(looked.sockets.map(({ path }) => path)));
   const names = new Set(looked.sockets.filter(({ path }) => daemons.has(path)).map(({ name }) => name));
@@ -130,7 +130,7 @@ export async function checkShims({ stateFolder }: Machine): Promise<Finding[]> {
 
 /** Describes processes ended by shims. Recovered sessions report this, too. */
 async function describeGivenUp(folders: readonly string[]): Promise<string> {
-  const each = (await givenUpShims(folders)).flatMap(({ daemon, processes }) => {
+  const each = (await readEndedShims(folders)).flatMap(({ daemon, processes }) => {
     const [last] = processes.slice(-1);
     const ended = `${counted(processes.length, "Claude Code process")} of ${daemon}`;
     return last === undefined ? [] : [` A shim has ended ${ended} at ${last.at}: ${last.why}`];
@@ -165,7 +165,7 @@ export async function checkPort({ config: { http } }: Machine): Promise<Finding[
   const address = `${host}:${String(port)}`;
   const problem = await listenProblem(host.replace(/^\[|\]$/g, ""), port);
   if (problem === undefined) return [{ id: "port", level: "ok", text: `${address} is free for --http.` }];
-  if (await isOurs(address)) {
+  if (await isOurServer(address)) {
     return [{ id: "port", level: "ok", text: `A server of claude-agents-mcp listens at ${address} already.` }];
   }
   const text = `--http ${address} cannot be used: ${problem}.`;
@@ -186,7 +186,7 @@ async function listenProblem(host: string, port: number): Promise<string | undef
 }
 
 /** Recognizes our servers by the fields of `/healthz`. */
-async function isOurs(address: string): Promise<boolean> {
+async function isOurServer(address: string): Promise<boolean> {
   const url = `http://${address.replace(/^(?:0\.0\.0\.0|\[::\]):/, "127.0.0.1:")}/healthz`;
   try {
     const body: unknown = await (await fetch(url, { signal: AbortSignal.timeout(PROBE_MS) })).json();

@@ -35,7 +35,7 @@ const [NAMED, EVENTS_MS] = [20, 20_000];
 const Id = z.object({ id: z.string() });
 
 /** Reads each row as a server does. */
-function unreadableIn(db: Connection): Pick<Opened, "lossy" | "unreadable"> {
+function findUnreadable(db: Connection): Pick<Opened, "lossy" | "unreadable"> {
   const ids = db.all("SELECT id FROM sessions ORDER BY updated_at DESC", Id).map(({ id }) => id);
   const unreadable = ids.flatMap((id) => {
     const { unreadable: found } = getSession(db, id) ?? {};
@@ -67,14 +67,14 @@ async function read(file: string): Promise<StoreReport> {
       sessions: hasTables ? Number(valueOf(db, "SELECT count(*) AS value FROM sessions")) : 0,
       ...(result !== "ok" && { damage: String(result) }),
       isChecked,
-      ...(hasTables ? unreadableIn(db) : { unreadable: [], lossy: [] }),
+      ...(hasTables ? findUnreadable(db) : { unreadable: [], lossy: [] }),
     };
   } finally {
     database.close();
   }
 }
 
-async function report(file: string): Promise<StoreReport> {
+async function readReport(file: string): Promise<StoreReport> {
   try {
     return await read(file);
   } catch (error) {
@@ -83,4 +83,4 @@ async function report(file: string): Promise<StoreReport> {
   }
 }
 
-process.stdout.write(JSON.stringify(await report(process.argv[2] ?? "")));
+process.stdout.write(JSON.stringify(await readReport(process.argv[2] ?? "")));

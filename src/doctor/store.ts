@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { counted, MEND, quoted, reinstall, type Finding } from "./finding.ts";
+import { counted, FIX_COMMAND, quoted, reinstall, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 import type { StoreReport } from "./store-report.ts";
 
@@ -25,11 +25,11 @@ export async function checkStore(machine: Machine): Promise<Finding[]> {
   }
   if (!existsSync(store)) return [ok(`There is no store yet; the first session creates ${store}.`)];
   const report = await machine.readStore(store, STORE_MS);
-  return [judge(store, report), ...(report.kind === "opened" ? rowsOf(store, report) : [])];
+  return [reportFinding(store, report), ...(report.kind === "opened" ? rowFindings(store, report) : [])];
 }
 
 /** Reports sessions that servers cannot read completely. */
-function rowsOf(store: string, { lossy, unreadable }: Extract<StoreReport, { kind: "opened" }>): Finding[] {
+function rowFindings(store: string, { lossy, unreadable }: Extract<StoreReport, { kind: "opened" }>): Finding[] {
   const findings: Finding[] = [];
   const told = (ids: readonly string[]) => (ids.length === 1 ? "1 session" : `${String(ids.length)} sessions`);
   const newer = unreadable.filter(({ isNewer }) => isNewer).map(({ id }) => id);
@@ -52,7 +52,7 @@ function rowsOf(store: string, { lossy, unreadable }: Extract<StoreReport, { kin
   return findings;
 }
 
-function judge(store: string, report: StoreReport): Finding {
+function reportFinding(store: string, report: StoreReport): Finding {
   if (report.kind === "unknown") {
     const text = `The store ${store} could not be examined: ${report.reason}.`;
     return { id: "store", level: "error", text, fix: `claude-agents-mcp sessions list --store ${quoted(store)}` };
@@ -74,7 +74,7 @@ const FIXES: Readonly<Record<string, (store: string) => string>> = {
   corrupt: moveAway,
   foreign: () => LOCAL,
   newer: () => reinstall(),
-  driver: () => MEND,
+  driver: () => FIX_COMMAND,
   readonly: (store) => `chmod u+rwX ${quoted(dirname(store))} ${quoted(store)}`,
 };
 

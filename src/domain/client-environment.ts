@@ -1,4 +1,4 @@
-import { isOfTheOuterSession } from "./outer-session.ts";
+import { isOuterSessionVariable } from "./outer-session.ts";
 
 /**
  * Selects the variables of a client's environment that sessions get. Leaves out variables that describe only the client's
@@ -6,7 +6,7 @@ import { isOfTheOuterSession } from "./outer-session.ts";
  */
 
 /** Names of variables to leave out, by reason. A trailing `*` matches any rest. */
-const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
+const EXCLUDED_BY_REASON: Readonly<Record<string, readonly string[]>> = {
   "the shell's place and nesting": ["PWD", "OLDPWD", "SHLVL", "_"],
   "the terminal that the client runs in": [
     "TERM",
@@ -65,7 +65,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   "npm and npx, which differ by the folder they run in": ["npm_*", "INIT_CWD", "NODE", "COLOR", "PROJECT_CWD"],
 };
 
-const LISTED = Object.values(LEFT_OUT).flat();
+const EXCLUDED_NAMES = Object.values(EXCLUDED_BY_REASON).flat();
 
 /** Returns the kept variables, sorted by name. Idempotent. */
 export function clientVariables(
@@ -76,10 +76,12 @@ export function clientVariables(
   // Windows ignores the case of variable names.
   const fold = (name: string) => (isWindows ? name.toUpperCase() : name);
   const isListed = (name: string) =>
-    LISTED.some((word) => (word.endsWith("*") ? name.startsWith(fold(word.slice(0, -1))) : name === fold(word)));
+    EXCLUDED_NAMES.some((word) =>
+      word.endsWith("*") ? name.startsWith(fold(word.slice(0, -1))) : name === fold(word),
+    );
   const kept = Object.entries(environment).flatMap(([name, value]): [string, string][] => {
-    if (value === undefined || isListed(fold(name)) || isOfTheOuterSession(fold(name))) return [];
-    return [[name, fold(name) === "PATH" ? withoutNpm(value, isWindows ? ";" : ":") : value]];
+    if (value === undefined || isListed(fold(name)) || isOuterSessionVariable(fold(name))) return [];
+    return [[name, fold(name) === "PATH" ? withoutNpmEntries(value, isWindows ? ";" : ":") : value]];
   });
   return Object.fromEntries(kept.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -87,17 +89,17 @@ export function clientVariables(
 /**
  * Entries that npm prepends to `PATH`: `node_modules/.bin` of the current folder and of each parent, and npm's own node-gyp.
  */
-const OF_NPM =
+const NPM_PATH_ENTRY =
   /[\\/]node_modules[\\/](?:\.bin|npm[\\/]node_modules[\\/]@npmcli[\\/]run-script[\\/]lib[\\/]node-gyp-bin)$/;
 
-function withoutNpm(path: string, delimiter: string): string {
+function withoutNpmEntries(path: string, delimiter: string): string {
   const entries = path.split(delimiter);
-  const first = entries.findIndex((entry) => !OF_NPM.test(entry));
+  const first = entries.findIndex((entry) => !NPM_PATH_ENTRY.test(entry));
   return entries.slice(Math.max(first, 0)).join(delimiter);
 }
 
 /** Settings of the query toolset. Despite the prefix `CLAUDE_CODE_` they belong to this server, not to Claude Code. */
-const OF_THE_QUERY_TOOLSET = [
+const QUERY_TOOLSET_VARIABLES = [
   "CLAUDE_CODE_ENABLE",
   "CLAUDE_CODE_DEFAULT_CWD",
   "CLAUDE_CODE_DEFAULT_MODEL",
@@ -110,8 +112,8 @@ const OF_THE_QUERY_TOOLSET = [
 ];
 
 /** True for a setting of this server. Such a variable is a term of the client and is not passed on to sessions. */
-export function isOfTheServer(name: string): boolean {
-  return OF_THE_QUERY_TOOLSET.includes(name) || name.startsWith("CLAUDE_CODE_MCP_");
+export function isServerSetting(name: string): boolean {
+  return QUERY_TOOLSET_VARIABLES.includes(name) || name.startsWith("CLAUDE_CODE_MCP_");
 }
 
 /** Entry of an environment record for the Claude Code to start, if the client names one. Never passed to a process. */

@@ -5,7 +5,7 @@ import { Remember } from "./approvals/remembered.ts";
 import { ControlRequest } from "./control.ts";
 import { Refusal } from "./refusal.ts";
 import { JsonObject } from "./json.ts";
-import { Passed, ApproverName } from "./approvals/answer-source.ts";
+import { PassReason, ApproverName } from "./approvals/answer-source.ts";
 import { AnsweredBy, Decision } from "./permission.ts";
 import { Principal } from "./principal.ts";
 import { Attachment, TurnLimits } from "./prompt.ts";
@@ -85,7 +85,7 @@ export const Command = z.discriminatedUnion("kind", [
   /** Records that requests were shown to someone who can answer. `whole` if the input was shown uncut. */
   command("delivered", z.object({ requests: z.array(Delivered) })),
   /** Passes a request that `from` does not answer on to the next approver. No-op if another approver has the request. */
-  command("pass", z.object({ requestId: z.string(), from: ApproverName, why: Passed.exclude(["time"]) })),
+  command("pass", z.object({ requestId: z.string(), from: ApproverName, why: PassReason.exclude(["time"]) })),
   /** Extends the time of a request for the present approver. */
   command("extend", z.object({ requestId: z.string() })),
   /** Records the content of the first of two forms. With `denial` the request is denied, regardless of the second form. */

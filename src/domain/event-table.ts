@@ -13,14 +13,14 @@ export type ByEventType<R, A extends unknown[] = []> = {
 };
 
 /** Event as a union by `type`, so that the compiler pairs each `type` with its `data`. */
-export type Typed<T extends EventType = EventType> = {
+export type TypedEvent<T extends EventType = EventType> = {
   readonly [K in T]: { readonly type: K; readonly data: DataOf<K> };
 }[T];
 
 /** Applies the entry for the event's type. Returns `undefined` for an unknown type, which a newer server has written. */
 export function decideBy<T extends EventType, R, A extends unknown[]>(
   table: ByEventType<R, A>,
-  { data, type }: Typed<T>,
+  { data, type }: TypedEvent<T>,
   ...about: A
 ): R | undefined {
   return Object.hasOwn(table, type) ? table[type](data, ...about) : undefined;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { JsonObject } from "./json.ts";
-import { Passed, ApproverName } from "./approvals/answer-source.ts";
+import { PassReason, ApproverName } from "./approvals/answer-source.ts";
 import { AnsweredBy, PermissionRequest, PermissionUpdate } from "./permission.ts";
 import { Attachment } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
@@ -35,7 +35,7 @@ export const NoticeKind = z.enum([
 ]);
 export type NoticeKind = z.infer<typeof NoticeKind>;
 
-const Answered = z.object({
+const RequestAnswer = z.object({
   requestId: z.string(),
   toolName: z.string(),
   behavior: z.enum(["allow", "deny"]),
@@ -109,11 +109,11 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("turn.ended", TurnEnded),
   event("message", z.object({ message: JsonObject })),
   event("permission.asked", PermissionRequest),
-  event("permission.answered", Answered),
+  event("permission.answered", RequestAnswer),
   event("question.asked", PermissionRequest),
-  event("question.answered", Answered),
+  event("question.answered", RequestAnswer),
   /** Moves a request from approver `from`, who did not answer, to approver `to`. */
-  event("request.passed", z.object({ requestId: z.string(), from: ApproverName, to: ApproverName, why: Passed })),
+  event("request.passed", z.object({ requestId: z.string(), from: ApproverName, to: ApproverName, why: PassReason })),
   event("background.changed", z.object({ tasks: z.array(BackgroundTask) })),
   event("notice", z.object({ kind: NoticeKind, message: z.string(), details: JsonObject.exactOptional() })),
   event("process.started", z.object({ processId: z.string(), pid: z.number().exactOptional(), resumed: z.boolean() })),

@@ -2,7 +2,7 @@
  * Returns the index at which the last, perhaps unfinished word of `text` begins. A secret is visible ASCII without spaces, so
  * an unfinished secret begins no earlier. Looks back at most `maxChars`; returns `text.length` if the last word is complete.
  */
-export function lastWord(text: string, maxChars = text.length): number {
+export function lastWordStart(text: string, maxChars = text.length): number {
   const min = Math.max(0, text.length - maxChars);
   let start = text.length;
   while (start > min && isVisible(text.charCodeAt(start - 1))) start -= 1;
@@ -14,6 +14,6 @@ function isVisible(code: number): boolean {
 }
 
 /** Returns the last `most` characters of `text`, without half a surrogate pair at the start. */
-export function endOf(text: string, most: number): string {
+export function lastCharacters(text: string, most: number): string {
   return text.slice(-most).replace(/^[\udc00-\udfff]/, "");
 }

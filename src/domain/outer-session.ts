@@ -2,7 +2,7 @@
  * Variables that an outer Claude Code session, or the application around it, passes to MCP servers. A Claude Code that inherits
  * any acts as a part of the outer session. The names are from Claude Code's binary; a test searches the binary for each.
  */
-export const OF_THE_OUTER_SESSION = [
+export const OUTER_SESSION_VARIABLES = [
   "CLAUDECODE",
   "CLAUDE_CODE_AGENT",
   "CLAUDE_CODE_CHILD_NOTES_DIR",
@@ -25,7 +25,7 @@ export const OF_THE_OUTER_SESSION = [
 ] as const;
 
 /** Prefixes of further variables of the outer session. */
-export const FAMILIES_OF_THE_OUTER_SESSION = [
+export const OUTER_SESSION_PREFIXES = [
   "CLAUDE_BG_",
   "CLAUDE_BRIDGE_",
   "CLAUDE_CODE_BRIDGE_",
@@ -40,11 +40,11 @@ export const FAMILIES_OF_THE_OUTER_SESSION = [
 ] as const;
 
 /** Suffix of variables naming open files of another process, such as `CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR`. */
-const DESCRIPTOR = "_FILE_DESCRIPTOR";
+const DESCRIPTOR_SUFFIX = "_FILE_DESCRIPTOR";
 
-const NAMES: ReadonlySet<string> = new Set(OF_THE_OUTER_SESSION);
+const NAMES: ReadonlySet<string> = new Set(OUTER_SESSION_VARIABLES);
 
-export function isOfTheOuterSession(name: string): boolean {
-  if (NAMES.has(name) || (name.startsWith("CLAUDE_CODE_") && name.endsWith(DESCRIPTOR))) return true;
-  return FAMILIES_OF_THE_OUTER_SESSION.some((family) => name.startsWith(family));
+export function isOuterSessionVariable(name: string): boolean {
+  if (NAMES.has(name) || (name.startsWith("CLAUDE_CODE_") && name.endsWith(DESCRIPTOR_SUFFIX))) return true;
+  return OUTER_SESSION_PREFIXES.some((family) => name.startsWith(family));
 }

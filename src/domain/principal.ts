@@ -30,10 +30,10 @@ export const Caller = z
 export type Caller = z.infer<typeof Caller>;
 
 /** Scopes without `decide`, which is for programs that the operator names: a calling model stays within `--caller-approves`. */
-const OF_THE_OPERATOR: readonly Scope[] = SCOPES.filter((scope) => scope !== "decide");
+const OPERATOR_SCOPES: readonly Scope[] = SCOPES.filter((scope) => scope !== "decide");
 
 /** Caller with the operator's token over HTTP, which allows everything that the server can do. */
-export const OPERATOR: Caller = { principal: LOCAL_PRINCIPAL, scopes: OF_THE_OPERATOR };
+export const OPERATOR: Caller = { principal: LOCAL_PRINCIPAL, scopes: OPERATOR_SCOPES };
 
 /** Client that started this server, with its user. */
 export const LOCAL_CALLER: Caller = { ...OPERATOR, attended: true };

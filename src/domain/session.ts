@@ -24,7 +24,7 @@ export const StopReason = z.enum([
 export type StopReason = z.infer<typeof StopReason>;
 
 /** Stop of a turn. `forMs` is the time since the stop began, ms, counted by the owner. */
-const Stopping = z.object({
+const TurnStop = z.object({
   reason: StopReason,
   by: z.string(),
   at: z.number(),
@@ -88,7 +88,7 @@ export const Turn = z.object({
   given: z.boolean().exactOptional(),
   /** Set in a rerun that Claude Code has not begun yet. */
   unheard: z.boolean().exactOptional(),
-  stopping: Stopping.exactOptional(),
+  stopping: TurnStop.exactOptional(),
   last: Outcome.exactOptional(),
   /** True if Claude has answered without a text so far, false after a text. */
   isEmpty: z.boolean().exactOptional(),
@@ -117,7 +117,7 @@ const Shim = z.object({
 export type ShimRef = z.infer<typeof Shim>;
 
 /** Process of a session, identified by `pid` together with `startedAt`, its start time in the system's own unit. */
-const Running = z.object({
+const RunningProcess = z.object({
   phase: z.enum(["starting", "live", "ending"]),
   id: z.string(),
   since: z.number(),
@@ -140,7 +140,7 @@ const Running = z.object({
 });
 
 /** Phases of a process: `starting` until initialize is answered, `ending` once asked to end, so that the exit is expected. */
-const Process = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none") }), Running]);
+const Process = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none") }), RunningProcess]);
 
 /** Claude Code configuration and payer of a session; resuming with others is refused. */
 export const Identity = z.object({ configFolder: z.string(), paidBy: z.string() });

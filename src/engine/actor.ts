@@ -5,11 +5,11 @@ import type { JsonObject } from "../domain/json.ts";
 import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { EffectRunner } from "./effects.ts";
-import { cannotBeWritten, messageOf } from "./ports/store.ts";
+import { logWriteRefusal, messageOf } from "./ports/store.ts";
 import { refusalAtOwner } from "./session/check-prompt.ts";
 import { FencedError, isLoss, StoreTroubleError } from "./ports.ts";
 import { nextDeadline, stepAll, type Arrival, type Happening, type Step } from "./step.ts";
-import { showsTheSame } from "./step/time.ts";
+import { looksUnchanged } from "./step/time.ts";
 
 const STORE_RETRY_MS = 1000;
 /** Number of uneventful lines after which the state is stored, because Claude Code streams text by the word. */
@@ -94,7 +94,7 @@ export class SessionActor {
   }
 
   /** Handles changes of clients and of the clock. After a clock change, `tick` corrects displayed times. */
-  hear(news: Extract<Happening, { type: "attended" | "reach" | "tick" }>): void {
+  notify(news: Extract<Happening, { type: "attended" | "reach" | "tick" }>): void {
     this.#post(news);
   }
 
@@ -184,7 +184,7 @@ export class SessionActor {
    * an error.
    */
   async #store({ effects, events, state }: Step): Promise<boolean> {
-    const tellsNothing = events.length === 0 && effects.length === 0 && showsTheSame(this.#state, state);
+    const tellsNothing = events.length === 0 && effects.length === 0 && looksUnchanged(this.#state, state);
     if (tellsNothing && lineOf(state) - this.#storedLine < LINES_BEHIND) return true;
     try {
       const { backend, clock, mask } = this.#context;
@@ -208,7 +208,7 @@ export class SessionActor {
   fail(error: unknown): void {
     if (this.#gone) return;
     if (!this.#trouble) this.#warn(error);
-    this.#trouble = cannotBeWritten(error);
+    this.#trouble = logWriteRefusal(error);
     if (isLoss(error) && !this.#isLost) this.#noteLoss(this.#trouble.message);
     this.#runner.kill();
     for (const id of this.#replies.keys()) this.#reply(id, { ok: false, refusal: this.#trouble });

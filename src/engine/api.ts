@@ -1,4 +1,4 @@
-import type { Passed, ApproverName } from "../domain/approvals/answer-source.ts";
+import type { PassReason, ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Delivered, WhenBusy } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import type { StoredEvent } from "../domain/event.ts";
@@ -22,26 +22,26 @@ export interface Engine {
   /** Throws PERMISSION_DENIED in a server inside a session, which may change nothing. */
   checkMayConfigure(): Promise<void>;
   /** Creates a session in which nothing runs yet. */
-  create(caller: Caller, options: SessionOptions): Promise<Opened>;
+  create(caller: Caller, options: SessionOptions): Promise<CreatedSession>;
   /** Starts a session with its first prompt and returns at once; `cursor` is the position of its first event. */
-  open(caller: Caller, request: OpenSessionRequest): Promise<Begun>;
+  open(caller: Caller, request: OpenSessionRequest): Promise<StartedSession>;
   /**
    * Starts a session with a copy of the conversation of another, up to `resumeAt` if given. The original does not change.
    * Throws SESSION_BUSY while a turn runs there.
    */
-  fork(caller: Caller, sessionId: string, request: PromptRequest): Promise<Begun>;
+  fork(caller: Caller, sessionId: string, request: PromptRequest): Promise<StartedSession>;
   /**
    * Goes on with a session of Claude Code that no server of this store has seen, or forks it. Throws SESSION_NOT_FOUND if
    * Claude Code has no session of this id, SESSION_BUSY if another process has it open.
    */
-  adopt(caller: Caller, request: AdoptRequest): Promise<Begun>;
+  adopt(caller: Caller, request: AdoptRequest): Promise<StartedSession>;
   /** Sends the next prompt. Throws SESSION_BUSY while a turn runs (see `whenBusy`), CANCELLED if the session was cancelled. */
   prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }>;
   /**
    * Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer if there was one, and PERMISSION_DENIED for an answer that
    * does not count: to allow takes the scope approve, and a place on the approval chain.
    */
-  answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number } & Bounded>;
+  answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number } & WithWithheld>;
   /** Passes the request on, because `from` cannot or will not answer. A no-op if another approver has the request. */
   pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void>;
   /** Keeps the request open for more time, with its present approver. Throws like `answer`. */
@@ -109,15 +109,15 @@ export interface ConnectionTerms extends Operator {
  * Parts of a request that were left out, because they would let more run without asking than the caller may approve. `withheld`
  * has a sentence for each.
  */
-interface Bounded {
+interface WithWithheld {
   withheld: readonly string[];
 }
 
-interface Opened extends Bounded {
+interface CreatedSession extends WithWithheld {
   sessionId: string;
 }
 
-interface Begun extends Opened {
+interface StartedSession extends CreatedSession {
   cursor: number;
 }
 
@@ -170,7 +170,7 @@ export interface AnswerRequest {
 export interface PassRequest {
   requestId: string;
   from: ApproverName;
-  why: Exclude<Passed, "time">;
+  why: Exclude<PassReason, "time">;
 }
 
 export interface FillRequest {

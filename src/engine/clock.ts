@@ -8,7 +8,7 @@ const LIMIT_LOOK_MS = 250;
 const SLEPT_LOOKS = 3;
 
 /** System clocks under `AwakeClock`. */
-interface Sources {
+interface SystemClocks {
   /** ms since the epoch. */
   readonly now: () => number;
   /** Clock in ms that cannot be set. Stops during sleep on Linux, not on other systems. */
@@ -29,7 +29,7 @@ export class AwakeClock implements Clock {
   #slowTicks = 0;
   readonly #waiting = new Set<Waiting>();
 
-  constructor({ monotonic, now }: Sources) {
+  constructor({ monotonic, now }: SystemClocks) {
     this.now = now;
     this.#monotonic = monotonic;
     this.#last = monotonic();
@@ -74,7 +74,11 @@ export class AwakeClock implements Clock {
 }
 
 /** Runs `work` now, and again `everyMs` after each run. The returned function ends that, and waits for a running round. */
-export function inRounds(clock: Pick<Clock, "after">, everyMs: number, work: () => Promise<void>): () => Promise<void> {
+export function repeatEvery(
+  clock: Pick<Clock, "after">,
+  everyMs: number,
+  work: () => Promise<void>,
+): () => Promise<void> {
   let cancel: () => void = () => undefined;
   let stopped = false;
   const round = async () => {

@@ -4,12 +4,12 @@ import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { hasSpoken, optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
-import { policyOfProcess } from "./policy/of-turn.ts";
+import { policyOfProcess } from "./policy/turn-policy.ts";
 import { waitingNotice } from "./process-limiter.ts";
 import type { AgentProcess, AgentSignal, AgentStart, Judgement } from "./ports.ts";
 import { messageOf } from "./ports/store.ts";
-import { environmentFor, GONE } from "./session/environment.ts";
-import { changesIn, spokenIn } from "./session/told-before.ts";
+import { findEnvironment, ENVIRONMENT_GONE } from "./session/environment.ts";
+import { readPermissionChanges, readSpokenMessages } from "./session/process-history.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
 
 type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
@@ -17,7 +17,7 @@ type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
 export type OutwardEffect = Exclude<Effect, { type: "reply" }>;
 
 /** Events stored just now, so that they need not be read again. */
-export interface Stored {
+export interface StoredBatch {
   readonly firstId: number;
   readonly events: readonly SessionEvent[];
 }
@@ -43,7 +43,7 @@ export class EffectRunner {
     this.#options = options;
   }
 
-  async perform(effect: OutwardEffect, state: SessionState, stored: Stored): Promise<void> {
+  async perform(effect: OutwardEffect, state: SessionState, stored: StoredBatch): Promise<void> {
     switch (effect.type) {
       case "start":
         return this.#start(effect, state);
@@ -124,7 +124,7 @@ export class EffectRunner {
     const { limiter, runtime, sessionId } = this.#options;
     this.#leaveQueue = new AbortController();
     const { onSignal: tell, ...about } = this.#about(processId, state);
-    const environmentId = environmentFor(runtime.environments, { ...this.#options, state }, wanted);
+    const environmentId = findEnvironment(runtime.environments, { ...this.#options, state }, wanted);
     if (environmentId === undefined) return this.#tellGone(tell);
     runtime.environments.hold(sessionId, environmentId);
     const onSignal: AgentStart["onSignal"] = (signal, line) =>
@@ -157,8 +157,8 @@ export class EffectRunner {
     const { line = 0, shim } = process;
     const { backend, epoch, runtime, sessionId } = this.#options;
     const open = requests.map(({ requestId }) => requestId);
-    const spoken = await spokenIn(backend.log, sessionId, state).catch(() => []);
-    const changes = changesIn(backend.log, sessionId);
+    const spoken = await readSpokenMessages(backend.log, sessionId, state).catch(() => []);
+    const changes = readPermissionChanges(backend.log, sessionId);
     // Rejects if the changes cannot be read: without the rules that answers have added, the process must not go on.
     const admitted = changes.then(() => undefined);
     const reattach = { shim, line, epoch, open, spoken, changes: await changes.catch(() => []) };
@@ -168,7 +168,13 @@ export class EffectRunner {
 
   #tellGone(tell: AgentStart["onSignal"]): void {
     this.#process = undefined;
-    tell({ type: "exited", code: null, signal: null, subtype: "lost", error: `${GONE} Reply to continue.` });
+    tell({
+      type: "exited",
+      code: null,
+      signal: null,
+      subtype: "lost",
+      error: `${ENVIRONMENT_GONE} Reply to continue.`,
+    });
   }
 
   #have(id: string, process: AgentProcess): void {
@@ -216,7 +222,7 @@ export class EffectRunner {
   }
 
   /** Reads the text from the event, which is in the log unless stored just now. */
-  async #push({ eventId, partlyDone, promptId }: EffectOf<"push">, { events, firstId }: Stored): Promise<void> {
+  async #push({ eventId, partlyDone, promptId }: EffectOf<"push">, { events, firstId }: StoredBatch): Promise<void> {
     const { backend, sessionId } = this.#options;
     const event = events[eventId - firstId] ?? (await backend.log.read(sessionId, eventId, 1)).at(0);
     if (event?.type !== "prompt.queued")

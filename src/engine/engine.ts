@@ -14,65 +14,65 @@ import type {
   WaitRequest,
 } from "./api.ts";
 import {
-  adopted,
+  prepareAdoption,
   createSession,
-  forkOf,
-  planned,
+  prepareFork,
+  planSession,
   type Beginning,
   type PlannedSession,
   deleteClosed,
   rename,
 } from "./session/records.ts";
-import { EngineNode, type EngineOptions } from "./node.ts";
-import { answerCommand, controlCommand, promptCommand, startedWith } from "./session/build-command.ts";
+import { EngineNode, type EngineOptions } from "./engine-node.ts";
+import { answerCommand, controlCommand, promptCommand, withEnvironment } from "./session/build-command.ts";
 import { boundOf } from "./policy/bound.ts";
 import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
 import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
-import { commandsOf, type Done } from "./session/by-command.ts";
-import { nestedOf, readerOf } from "./session/restricted.ts";
+import { createCommandOperations, type AcceptedReply } from "./session/command-operations.ts";
+import { createNestedEngine, createReaderEngine } from "./session/restricted.ts";
 import { checkPrompt } from "./session/check-prompt.ts";
-import { whyNotUnderKey } from "./step/keys.ts";
+import { keyObjection } from "./step/keys.ts";
 import { checkIdentity } from "./session/environment.ts";
-import { readable, type SessionQuery, type SessionRecord, type WorkTree } from "./ports.ts";
+import { requireReadable, type SessionQuery, type SessionRecord, type WorkTree } from "./ports.ts";
 
 /** Creates the engine of a node, which owns the sessions it has opened or claimed, and reaches all others through the store. */
 export function createEngine(options: EngineOptions): Engine {
-  return engineOf(new EngineNode(options), options);
+  return createEngineFor(new EngineNode(options), options);
 }
 
 /** Returns the engine of one connection, or of the node itself. `options` has the terms of the connection. */
-function engineOf(node: EngineNode, options: EngineOptions, connection?: Connection): Engine {
+function createEngineFor(node: EngineNode, options: EngineOptions, connection?: Connection): Engine {
   const engine = new SessionEngine(node, options, connection);
-  return isNested(options.gate) ? nestedOf(engine, node.inside, options.gate) : engine;
+  return isNested(options.gate) ? createNestedEngine(engine, node.nestedReader, options.gate) : engine;
 }
 
 type Connection = Pick<ConnectionTerms, "id" | "named">;
 
 /** Commands that approvers such as webhooks send too, without attending to the session. */
-const BY_SERVICES: ReadonlySet<Command["kind"]> = new Set(["delivered", "pass"]);
+const SERVICE_COMMANDS: ReadonlySet<Command["kind"]> = new Set(["delivered", "pass"]);
 
 class SessionEngine implements Engine {
   readonly #node: EngineNode;
   readonly #options: EngineOptions;
   readonly #connection: Connection | undefined;
-  readonly #lookings: ReturnType<EngineNode["lookings"]>;
+  readonly #lookings: ReturnType<EngineNode["createReaders"]>;
   readonly #reader: Engine;
-  readonly #commands = commandsOf(async (sessionId, command) => this.#onSession(sessionId, command));
+  readonly #commands = createCommandOperations(async (sessionId, command) => this.#onSession(sessionId, command));
 
   constructor(node: EngineNode, options: EngineOptions, connection: Connection | undefined) {
     this.#node = node;
     this.#options = options;
     this.#connection = connection;
-    this.#lookings = node.lookings(connection?.named);
-    this.#reader = readerOf(this, this.#lookings.looking);
+    this.#lookings = node.createReaders(connection?.named);
+    this.#reader = createReaderEngine(this, this.#lookings.looking);
   }
 
   forConnection(terms: ConnectionTerms): Engine {
     const { id, named, ...operator } = terms;
     // Terms left out by the connection are not inherited from the node.
     const own = { bounds: undefined, addsOnlyBounds: false, ...operator };
-    return engineOf(this.#node, { ...this.#node.options, ...own }, { id, named });
+    return createEngineFor(this.#node, { ...this.#node.options, ...own }, { id, named });
   }
 
   forCaller({ scopes }: Pick<Caller, "scopes">): Engine {
@@ -95,8 +95,8 @@ class SessionEngine implements Engine {
   }
 
   async fork(caller: Caller, sessionId: string, request: PromptRequest) {
-    const source = readable(await this.get(caller.principal, sessionId));
-    const { session, withheld } = await this.#plan(caller, forkOf(source, request));
+    const source = requireReadable(await this.get(caller.principal, sessionId));
+    const { session, withheld } = await this.#plan(caller, prepareFork(source, request));
     checkIdentity(source, session.identity);
     const { resumeAt: _, ...prompt } = request;
     return { ...(await this.#begin(caller.principal, session, prompt)), withheld };
@@ -105,7 +105,7 @@ class SessionEngine implements Engine {
   async adopt(caller: Caller, request: AdoptRequest) {
     const { principal } = caller;
     checkGiven(this.#options.gate, caller, request.options);
-    const beginning = await adopted(this.#options, principal, request);
+    const beginning = await prepareAdoption(this.#options, principal, request);
     const { session, withheld } = await this.#plan(caller, beginning);
     const { resumeAt: _, ...prompt } = request.prompt;
     return { ...(await this.#begin(principal, session, prompt)), withheld };
@@ -125,8 +125,8 @@ class SessionEngine implements Engine {
     checkOptions(gate, spec);
     const { options, withheld } = withinBound(spec, boundOf(gate.callerApproves, caller, spec.callerApproves));
     const within = { ...beginning, spec: { ...options, ...fromOperator } };
-    const session = await planned(this.#options, principal, within);
-    await this.#node.ownership.beAlive();
+    const session = await planSession(this.#options, principal, within);
+    await this.#node.ownership.ensureLease();
     return { session, withheld };
   }
 
@@ -136,7 +136,7 @@ class SessionEngine implements Engine {
     const { created, record } = await createSession(this.#options, principal, session, prompt.idempotencyKey);
     // Another principal has already adopted this session of Claude Code.
     if (record.principal !== principal) throw sessionNotFound(record.id);
-    const misused = whyNotUnderKey(record.state, command, `session ${record.id}`);
+    const misused = keyObjection(record.state, command, `session ${record.id}`);
     if (misused) throw new AppError(misused.code, misused.message, { sessionId: record.id });
     // A retry sends the prompt only if the first try died before sending. A second adopter of a transcript sends its own.
     if (created || record.state.lastEventId === 0 || record.id === session.id) {
@@ -146,14 +146,14 @@ class SessionEngine implements Engine {
   }
 
   async prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }> {
-    const record = readable(await this.get(principal, sessionId));
+    const record = requireReadable(await this.get(principal, sessionId));
     const { cursor } = await this.#command(await promptCommand(this.#options, principal, record, request), record);
     return { cursor };
   }
 
   async control(caller: Caller, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject> {
     const { principal } = caller;
-    const record = readable(await this.get(principal, sessionId));
+    const record = requireReadable(await this.get(principal, sessionId));
     const command = controlCommand(this.#options, caller, record, { by, request });
     const { data = {} } = await this.#command(command, record);
     return data;
@@ -172,7 +172,7 @@ class SessionEngine implements Engine {
   }
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
-    const record = readable(await this.#lookings.looking.get(principal, sessionId));
+    const record = requireReadable(await this.#lookings.looking.get(principal, sessionId));
     return this.#options.runtime.workTree(placedSession(this.#options, record));
   }
 
@@ -192,7 +192,7 @@ class SessionEngine implements Engine {
   }
 
   async answer(caller: Caller, sessionId: string, request: AnswerRequest) {
-    const record = readable(await this.get(caller.principal, sessionId));
+    const record = requireReadable(await this.get(caller.principal, sessionId));
     const { command, withheld } = await answerCommand(this.#options, caller, record, request);
     const { cursor } = await this.#command(command, record);
     return { cursor, withheld };
@@ -247,24 +247,24 @@ class SessionEngine implements Engine {
     await this.#options.backend.close();
   }
 
-  async #onSession(sessionId: string, command: Command): Promise<Done> {
-    const looking = BY_SERVICES.has(command.kind) ? this.#node.unwatched : this.#lookings.recovered;
+  async #onSession(sessionId: string, command: Command): Promise<AcceptedReply> {
+    const looking = SERVICE_COMMANDS.has(command.kind) ? this.#node.serviceReader : this.#lookings.recovered;
     return this.#command(command, await looking.get(command.principal, sessionId));
   }
 
   /** `isPlanned`: the start was checked just now, at the creation of the session. */
-  async #command(command: Command, record: SessionRecord, isPlanned = false): Promise<Done> {
+  async #command(command: Command, record: SessionRecord, isPlanned = false): Promise<AcceptedReply> {
     if (startsWork(command, record)) {
       this.#refuseWhileStopping();
       const { environmentId } = this.#options;
       const found = isPlanned ? environmentId : await checkPrompt(this.#options, this.#node.ownership, record);
       this.#node.countFor(record.id, this.#connection?.id);
-      return this.#send(startedWith(command, found), record);
+      return this.#send(withEnvironment(command, found), record);
     }
     return this.#send(command, record);
   }
 
-  async #send(command: Command, record: SessionRecord): Promise<Done> {
+  async #send(command: Command, record: SessionRecord): Promise<AcceptedReply> {
     this.#connection?.named?.(record.id);
     const reply = await this.#node.ownership.command(command, record);
     if (reply.ok) return reply;

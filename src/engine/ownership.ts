@@ -7,7 +7,7 @@ import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { gateUnder, type Operator, policyAtOwner } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
 import type { WhileUnattended } from "./policy/policy.ts";
-import { refuseUnclaimable, whyGone } from "./shim-standing.ts";
+import { refuseUnclaimable, whyGone } from "./shim-relation.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
 /** Length of a lease, ms. A node without a timely renewal loses its sessions. */
@@ -29,10 +29,10 @@ const QUIET_LOOK_MS = 100;
 
 export interface OwnershipOptions extends ActorContext, Operator {
   /** Set if this server goes on without clients. */
-  readonly unattended?: (WhileUnattended & Reachable) | undefined;
+  readonly unattended?: (WhileUnattended & ReachSource) | undefined;
 }
 
-interface Reachable {
+interface ReachSource {
   /** Returns the approvers that can be reached through clients that have named the session. */
   readonly reach: (sessionId: string) => Reach;
   /** Registers a listener for sessions with a changed `reach`. */
@@ -40,7 +40,7 @@ interface Reachable {
 }
 
 /** Terms on which this node goes on with a session. */
-export interface TakenOver {
+export interface TakeoverTerms {
   readonly record: SessionRecord;
   /** True if a turn without a recorded process may be started here. */
   readonly mayStart: boolean;
@@ -53,7 +53,7 @@ export interface TakenOver {
 /** Owns the sessions of this node, and sends commands to the owners of all others. */
 export class Ownership {
   readonly #options: OwnershipOptions;
-  readonly #asTakenOver: (record: SessionRecord) => Promise<TakenOver>;
+  readonly #asTakenOver: (record: SessionRecord) => Promise<TakeoverTerms>;
   readonly #actors = new Map<string, SessionActor>();
   readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
   /** Sessions at work here until their store went away, with the reason. */
@@ -63,11 +63,11 @@ export class Ownership {
   readonly #leaving = new AbortController();
 
   /** `asTakenOver` decides how this server continues a session without an owner. */
-  constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<TakenOver>) {
+  constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<TakeoverTerms>) {
     this.#options = options;
     this.#asTakenOver = asTakenOver;
     const { unattended } = options;
-    unattended?.onReach((id) => this.#actors.get(id)?.hear({ type: "reach", reach: unattended.reach(id) }));
+    unattended?.onReach((id) => this.#actors.get(id)?.notify({ type: "reach", reach: unattended.reach(id) }));
   }
 
   owns(sessionId: string): boolean {
@@ -103,7 +103,7 @@ export class Ownership {
 
   /** Notes that a client attends to the session. A no-op if this node does not own it. */
   attend(sessionId: string): void {
-    this.#actors.get(sessionId)?.hear({ type: "attended" });
+    this.#actors.get(sessionId)?.notify({ type: "attended" });
   }
 
   /** Returns the text being written in a session of this node, otherwise "". */
@@ -135,7 +135,7 @@ export class Ownership {
   }
 
   /** Resolves once no turn runs in any session of this node, or after `ms`. */
-  async quiet(ms: number): Promise<void> {
+  async waitUntilQuiet(ms: number): Promise<void> {
     const { clock } = this.#options;
     const deadline = clock.tick() + ms;
     while (clock.tick() < deadline && [...this.#actors.values()].some((actor) => actor.state.turn)) {
@@ -152,13 +152,13 @@ export class Ownership {
   }
 
   announce(): void {
-    this.beAlive().catch((error: unknown) => {
+    this.ensureLease().catch((error: unknown) => {
       this.#options.log.warn("this server is not announced to the store yet", { error: String(error) });
     });
   }
 
   /** Begins the node's lease with its first session, because starting up needs none. */
-  async beAlive(): Promise<void> {
+  async ensureLease(): Promise<void> {
     this.#lease ??= this.#heartbeat().catch((error: unknown) => {
       this.#lease = undefined;
       throw error;
@@ -209,7 +209,7 @@ export class Ownership {
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (isForeign || this.#leaving.signal.aborted) return undefined;
     await refuseUnclaimable(record, runtime);
-    await this.beAlive();
+    await this.ensureLease();
     const lease = await backend.leases.claim(record.id);
     const current = lease && (await backend.rows.get(record.id));
     if (!lease || !current) return undefined;
@@ -223,7 +223,7 @@ export class Ownership {
     if (shim === "ours") return this.#own(lease, current, { type: "attached" });
     // `asTakenOver` may wait for a client of the session. If this server ends meanwhile, the session is left to the next
     // server.
-    const takenOver = await Promise.race([this.#asTakenOver(current), once(this.#leaving.signal)]);
+    const takenOver = await Promise.race([this.#asTakenOver(current), whenAborted(this.#leaving.signal)]);
     if (!takenOver) {
       await backend.leases.release(lease);
       return undefined;
@@ -247,7 +247,7 @@ export class Ownership {
     this.#actors.set(sessionId, actor);
     this.#lost.delete(sessionId);
     if (unattended && isAttachable) {
-      clock.after(RECONNECT_MS, () => actor.hear({ type: "reach", reach: unattended.reach(sessionId) }));
+      clock.after(RECONNECT_MS, () => actor.notify({ type: "reach", reach: unattended.reach(sessionId) }));
     }
     return actor;
   }
@@ -264,7 +264,7 @@ export class Ownership {
       throw error;
     });
     this.#renewIn(RENEW_MS);
-    for (const actor of this.#actors.values()) if (actor.state.requests.length > 0) actor.hear({ type: "tick" });
+    for (const actor of this.#actors.values()) if (actor.state.requests.length > 0) actor.notify({ type: "tick" });
   }
 
   #renewIn(ms: number): void {
@@ -279,7 +279,7 @@ export class Ownership {
   }
 }
 
-async function once(signal: AbortSignal): Promise<undefined> {
+async function whenAborted(signal: AbortSignal): Promise<undefined> {
   if (signal.aborted) return undefined;
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
 }

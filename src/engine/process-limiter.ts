@@ -172,9 +172,9 @@ export class ProcessLimiter {
     const count = (record: SessionRecord) => {
       const connection = connectionOf(record);
       if (connection === undefined) return 0;
-      const before = load.get(connection) ?? 0;
-      load.set(connection, before + 1);
-      return before;
+      const countBefore = load.get(connection) ?? 0;
+      load.set(connection, countBefore + 1);
+      return countBefore;
     };
     for (const record of running) count(record);
     // The sort is stable: sessions of one connection keep their order.

@@ -1,9 +1,9 @@
 import { isAtWork } from "../domain/session.ts";
-import { inRounds } from "./clock.ts";
-import type { Ownership, TakenOver } from "./ownership.ts";
+import { repeatEvery } from "./clock.ts";
+import type { Ownership, TakeoverTerms } from "./ownership.ts";
 import type { Operator } from "./policy/operator.ts";
-import { environmentOfLost, GONE } from "./session/environment.ts";
-import { isTheirs } from "./shim-standing.ts";
+import { waitForEnvironment, ENVIRONMENT_GONE } from "./session/environment.ts";
+import { belongsToOtherDaemon } from "./shim-relation.ts";
 import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 
 /**
@@ -12,14 +12,14 @@ import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from 
  */
 
 /** Maximum number of sessions taken over in one look. */
-const LOOK = 50;
+const MAX_TAKEOVERS = 50;
 
 /** True if recorded as at work by an owner that is dead, or has given the session up without a record. */
 export function isAbandoned({ owner, state }: Pick<SessionRecord, "owner" | "state">): boolean {
   return owner?.alive !== true && isAtWork(state);
 }
 
-interface House extends Pick<Operator, "addsOnlyBounds" | "environmentId"> {
+interface TakeoverContext extends Pick<Operator, "addsOnlyBounds" | "environmentId"> {
   readonly runtime: Pick<AgentRuntime, "environments">;
   /** Resolves with true if a prompt with this environment record would be accepted. */
   readonly mayRun: (record: SessionRecord, environmentId: string) => Promise<boolean>;
@@ -29,13 +29,16 @@ interface House extends Pick<Operator, "addsOnlyBounds" | "environmentId"> {
  * Decides how to go on with a session after its process has gone. A turn is neither rerun nor started if its prompt would be
  * refused, or if no client with the environment comes.
  */
-export async function asTakenOver(record: SessionRecord, { mayRun, runtime, ...operator }: House): Promise<TakenOver> {
+export async function judgeTakeover(
+  record: SessionRecord,
+  { mayRun, runtime, ...operator }: TakeoverContext,
+): Promise<TakeoverTerms> {
   const { spec, state } = record;
   const runs = isAtWork(state) && (spec.onLost === "resume" || state.process.phase === "starting");
   if (!runs) return { record, mayStart: false };
   const lost = { record: { ...record, spec: { ...spec, onLost: "report" as const } }, mayStart: false };
-  const environmentId = await environmentOfLost(operator, runtime.environments, record);
-  if (environmentId === undefined) return { ...lost, why: GONE };
+  const environmentId = await waitForEnvironment(operator, runtime.environments, record);
+  if (environmentId === undefined) return { ...lost, why: ENVIRONMENT_GONE };
   // Judged without a process, because a process has to be started.
   const mayStart = await mayRun({ ...record, state: { ...state, process: { phase: "none" } } }, environmentId);
   return mayStart ? { record, mayStart, environmentId } : lost;
@@ -63,7 +66,7 @@ export class Recovery {
    * log agree and no dead turn is shown as running.
    */
   async recovered(record: SessionRecord): Promise<SessionRecord> {
-    if (!isAbandoned(record) || (await isTheirs(record, this.#dependencies.runtime))) return record;
+    if (!isAbandoned(record) || (await belongsToOtherDaemon(record, this.#dependencies.runtime))) return record;
     const underWay = this.#takeOvers.get(record.id);
     if (underWay) return underWay;
     const takeOver = this.#takeOver(record).finally(() => this.#takeOvers.delete(record.id));
@@ -74,7 +77,7 @@ export class Recovery {
   /** Takes over abandoned sessions and ends leftover processes, now and every `everyMs`. The returned function ends that. */
   watch(everyMs: number): () => Promise<void> {
     const { clock, log } = this.#dependencies;
-    return inRounds(clock, everyMs, async () => {
+    return repeatEvery(clock, everyMs, async () => {
       await this.#endSessions().catch((error: unknown) => log.warn("sweep failed", { error: String(error) }));
       await this.#endProcesses().catch((error: unknown) =>
         log.warn("sweep of processes failed", { error: String(error) }),
@@ -87,7 +90,11 @@ export class Recovery {
     // The record may be old: another node may have been quicker.
     const found = (await backend.rows.get(record.id)) ?? record;
     // A session of this server stays here, even after its lease has run out during sleep of the machine.
-    if (!isAbandoned(found) || ownership.owns(found.id) || (await isTheirs(found, this.#dependencies.runtime)))
+    if (
+      !isAbandoned(found) ||
+      ownership.owns(found.id) ||
+      (await belongsToOtherDaemon(found, this.#dependencies.runtime))
+    )
       return found;
     const actor = await ownership.claim(found);
     await actor?.settled();
@@ -96,7 +103,7 @@ export class Recovery {
 
   async #endSessions(): Promise<void> {
     const { backend, log } = this.#dependencies;
-    const found = await backend.leases.abandoned(LOOK);
+    const found = await backend.leases.abandoned(MAX_TAKEOVERS);
     // Runs takeovers at once, because each may wait for its client. Logs a failed takeover, so that other sessions do not fail
     // with it.
     const takeOver = async (record: SessionRecord) =>

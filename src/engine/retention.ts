@@ -1,5 +1,5 @@
 import type { SessionStatus } from "../domain/session.ts";
-import { inRounds } from "./clock.ts";
+import { repeatEvery } from "./clock.ts";
 import type { Clock, Logger, SessionBackend, StoreMaintenance } from "./ports.ts";
 
 /** Bounds of the store, and the interval of clean-ups. */
@@ -34,16 +34,16 @@ interface Dependencies {
  */
 export function startRetention(dependencies: Dependencies, retention: Retention): () => Promise<void> {
   const { clock, log } = dependencies;
-  const ages = new Ages(clock);
-  return inRounds(clock, retention.everyMs, async () => {
-    await purgeExpired(dependencies, retention, ages.areTrue()).catch((error: unknown) =>
+  const ages = new ClockWatch(clock);
+  return repeatEvery(clock, retention.everyMs, async () => {
+    await purgeExpired(dependencies, retention, ages.isTrusted()).catch((error: unknown) =>
       log.warn("clean-up failed", { error: String(error) }),
     );
   });
 }
 
 /** Decides if ages by the system clock can be trusted, by comparison with the monotonic clock. */
-export class Ages {
+export class ClockWatch {
   readonly #clock: Pick<Clock, "now" | "tick">;
   #difference: number;
   #setAt = Number.NEGATIVE_INFINITY;
@@ -54,7 +54,7 @@ export class Ages {
   }
 
   /** False for `HOLD_MS` after the clock was set by more than a day. */
-  areTrue(): boolean {
+  isTrusted(): boolean {
     const [now, tick] = [this.#clock.now(), this.#clock.tick()];
     if (Math.abs(now - tick - this.#difference) > SET_BY_MS) this.#setAt = tick;
     this.#difference = now - tick;

@@ -6,7 +6,7 @@ import { onControlled } from "./step/control.ts";
 import { onTick } from "./step/deadlines.ts";
 import type { Draft, Effect, Happening, Input } from "./step/draft.ts";
 import { onAttached, onRecovered } from "./step/process.ts";
-import { policyOfTurn } from "./policy/of-turn.ts";
+import { policyOfTurn } from "./policy/turn-policy.ts";
 import { forgetSenders } from "./step/senders.ts";
 import { onReach } from "./step/requests/requests.ts";
 import { suspendWhenIdle } from "./step/suspend.ts";

@@ -8,7 +8,7 @@ interface Dependencies {
   readonly log: Pick<Logger, "warn">;
 }
 
-interface Which {
+interface SuspendFilter {
   readonly isOurs: (sessionId: string) => boolean;
   readonly mayNot: (record: SessionRecord) => boolean;
 }
@@ -42,7 +42,7 @@ export class Suspending {
   }
 
   /** Suspends the sessions of this node for which `isOurs` and `mayNot` hold. Resolves with their number. */
-  async suspendWhere({ isOurs, mayNot }: Which, reason: SuspendRequest["reason"]): Promise<number> {
+  async suspendWhere({ isOurs, mayNot }: SuspendFilter, reason: SuspendRequest["reason"]): Promise<number> {
     const ids = this.#ownership.owned.filter(isOurs);
     const records = await Promise.all(ids.map(async (id) => this.#dependencies.backend.rows.get(id)));
     // Includes unreadable sessions, because `mayNot` might hold for them.

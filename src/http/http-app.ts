@@ -5,16 +5,16 @@ import { answer } from "../engine/actions/answering.ts";
 import { get } from "../engine/actions/reading.ts";
 import type { Logger } from "../engine/ports.ts";
 import { isAuthenticated, type Authenticated } from "./auth/authenticated.ts";
-import { readJson, type Body } from "./body.ts";
+import { readJson, type Body } from "./json-body.ts";
 import type { Authenticator } from "./auth/authenticator.ts";
-import { guardsFor, refuse, type Guard, type Names } from "./guards.ts";
-import { type Connections, OpenRequests, rateLimit } from "./limits.ts";
+import { guardsFor, refuse, type Guard, type AllowedNames } from "./request-guards.ts";
+import { type Connections, OpenRequests, rateLimit } from "./http-limits.ts";
 import type { Bindings } from "./listen.ts";
-import type { Requests } from "./permission-requests.ts";
+import type { RequestEndpoint } from "./permission-requests.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 export interface HttpAppOptions {
-  readonly names: Names;
+  readonly names: AllowedNames;
   readonly limits: { readonly rateLimit: number; readonly maxStreams: number; readonly maxBodyBytes: number };
   readonly auth: Pick<Authenticator, "authenticate" | "insufficientScope" | "protectedResourceMetadata">;
   /** Serves MCP. */
@@ -24,7 +24,7 @@ export interface HttpAppOptions {
   /** True if a message calls a tool that accepts images. */
   readonly takesAttachments: (body: unknown) => Promise<boolean>;
   /** Shows and answers permission requests for receivers of the webhook. */
-  readonly requests: Requests;
+  readonly requests: RequestEndpoint;
   /** Mounts the console behind `authenticate`; `undefined` without a console. */
   readonly console: ((app: Hono<Env>, authenticate: Authenticate) => void) | undefined;
   readonly health: { live(): Response; ready(): Promise<Response> };
@@ -56,7 +56,7 @@ export function createHttpApp(options: HttpAppOptions): Hono<Env> {
   const app = new Hono<Env>();
   const guards = guardsFor(names);
   app.use(async (context, next) => {
-    follow(context, metrics);
+    countRequest(context, metrics);
     for (const { about, refusal } of guards) {
       const refused = refusal(context.req.raw);
       if (!refused) continue;
@@ -74,14 +74,14 @@ export function createHttpApp(options: HttpAppOptions): Hono<Env> {
     const metadata = options.auth.protectedResourceMetadata();
     return metadata ? context.json(metadata) : context.notFound();
   });
-  const { countAlso, authenticate } = authentication(options);
+  const { countAlso, authenticate } = createAuthentication(options);
   app.get("/metrics", async (context) => {
     const authenticated = await authenticate(context, "admin");
     if (!isAuthenticated(authenticated)) return authenticated;
     return context.body(await metrics.text(), 200, { "Content-Type": metrics.contentType });
   });
   app.all("/mcp", async (context) => serveMcp(context, { authenticate, countAlso }, options));
-  app.on(["GET", "POST"], REQUEST, async (context) => serveRequest(context, authenticate, options));
+  app.on(["GET", "POST"], REQUEST_ROUTE, async (context) => serveRequest(context, authenticate, options));
   options.console?.(app, authenticate);
   app.notFound(() => refuse(404, "not_found", "There is nothing here. MCP is served at /mcp."));
   app.onError((error, context) => {
@@ -92,16 +92,16 @@ export function createHttpApp(options: HttpAppOptions): Hono<Env> {
 }
 
 /** Route of a permission request. */
-const REQUEST = "/requests/:sessionId/:requestId";
+const REQUEST_ROUTE = "/requests/:sessionId/:requestId";
 
-function follow({ env, req }: Context<Env>, metrics: HttpMetrics): void {
+function countRequest({ env, req }: Context<Env>, metrics: HttpMetrics): void {
   const { outgoing } = env;
   const ended = metrics.began(req.path, req.method);
   outgoing.once("close", () => ended(outgoing.statusCode));
 }
 
 /** Maximum bytes of a message without attachments. The longest prompt fits, in any script. */
-const PLAIN_BYTES = 8_388_608;
+const MAX_PLAIN_BYTES = 8_388_608;
 
 /**
  * Takes in `needs` a scope that the caller must have, or a list of alternatives; `credentials` replaces the request as the
@@ -117,7 +117,7 @@ export type Authenticate = (
 type CountAlso = (context: Context<Env>, caller: Caller, requests: number) => Promise<Response | undefined>;
 
 /** Returns functions that authenticate a request and apply the limits of its caller. */
-function authentication({ audit, auth, connections, limits, metrics }: HttpAppOptions): {
+function createAuthentication({ audit, auth, connections, limits, metrics }: HttpAppOptions): {
   authenticate: Authenticate;
   countAlso: CountAlso;
 } {
@@ -170,16 +170,16 @@ function endAt(outgoing: Bindings["outgoing"], at: number): void {
 
 async function serveMcp(
   context: Context<Env>,
-  { countAlso, authenticate }: ReturnType<typeof authentication>,
+  { countAlso, authenticate }: ReturnType<typeof createAuthentication>,
   options: HttpAppOptions,
 ): Promise<Response> {
   const authenticated = await authenticate(context, "read");
   if (!isAuthenticated(authenticated)) return authenticated;
   const { caller, kind } = authenticated;
-  const read = await messageOf(context, options);
+  const read = await readMessageBody(context, options);
   if (read instanceof Response) return read;
   const { bytes, value: body } = read;
-  if (bytes > PLAIN_BYTES && !(await options.takesAttachments(body))) return tooLarge(options);
+  if (bytes > MAX_PLAIN_BYTES && !(await options.takesAttachments(body))) return tooLarge(options);
   const tooMany = Array.isArray(body) ? await countAlso(context, caller, body.length - 1) : undefined;
   if (tooMany) return tooMany;
   // Answers 403 only to OAuth clients, because they can request more scopes. For other clients, the tool reports the missing
@@ -204,23 +204,23 @@ async function serveRequest(
   if (!isAuthenticated(authenticated)) return authenticated;
   const { requestId = "", sessionId = "" } = context.req.param();
   if (!isAnswer) return requests.look(authenticated.caller, { sessionId, requestId });
-  const body = await bodyOf(context, options);
+  const body = await readRequestBody(context, options);
   if ("refusal" in body) return body.refusal;
   if ("notJson" in body) return refuse(400, "invalid_request", "The body is not JSON.");
   return requests.answer(authenticated.caller, { sessionId, requestId }, body.value);
 }
 
-async function messageOf(
+async function readMessageBody(
   context: Context<Env>,
   options: HttpAppOptions,
 ): Promise<Response | { bytes: number; value: unknown }> {
   if (context.req.method !== "POST") return { bytes: 0, value: undefined };
-  const read = await bodyOf(context, options);
+  const read = await readRequestBody(context, options);
   if ("refusal" in read) return read.refusal;
   return "notJson" in read || read.bytes === 0 ? notJson() : read;
 }
 
-async function bodyOf({ req }: Context<Env>, { limits, metrics }: HttpAppOptions): Promise<Body> {
+async function readRequestBody({ req }: Context<Env>, { limits, metrics }: HttpAppOptions): Promise<Body> {
   const body = await readJson(req.raw, limits.maxBodyBytes);
   if ("refusal" in body) metrics.refused("body_size");
   return body;
@@ -233,6 +233,6 @@ function notJson(): Response {
 
 function tooLarge({ metrics }: HttpAppOptions): Response {
   metrics.refused("body_size");
-  const problem = `The body has more than ${String(PLAIN_BYTES)} bytes, and calls no tool that takes attachments.`;
+  const problem = `The body has more than ${String(MAX_PLAIN_BYTES)} bytes, and calls no tool that takes attachments.`;
   return refuse(413, "body_too_large", `${problem} Send less at once.`);
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { getRequestListener, type Http2Bindings, type HttpBindings } from "@hono/node-server";
-import { type Connections, cutSlowReaders } from "./limits.ts";
+import { type Connections, cutSlowReaders } from "./http-limits.ts";
 /** Listens on the port, with time limits for receiving requests and sending responses. */
 
 /** Request and response objects of Node. */

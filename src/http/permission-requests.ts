@@ -8,20 +8,20 @@ import { withAnswers } from "../domain/approvals/questions.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
 import { answer as answering } from "../engine/actions/answering.ts";
 import { refuseUnsafeText } from "../engine/actions/unsafe-text.ts";
-import { problemOf, refused, type Reply } from "./problem.ts";
+import { refusalReply, errorReply, type Reply } from "./error-reply.ts";
 
 /**
  * Serves /requests/{session}/{request}: shows and answers a request that was reported to the webhook. Sessions of other
  * principals, like unknown requests, yield 404.
  */
 
-export interface Requests {
-  look(caller: Caller, which: Which): Promise<Response>;
+export interface RequestEndpoint {
+  look(caller: Caller, which: RequestKey): Promise<Response>;
   /** `body` is unvalidated JSON; `asPerson` is true if a person has signed in to answer. */
-  answer(caller: Caller, which: Which, body: unknown, asPerson?: boolean): Promise<Response>;
+  answer(caller: Caller, which: RequestKey, body: unknown, asPerson?: boolean): Promise<Response>;
 }
 
-export interface Which {
+export interface RequestKey {
   readonly sessionId: string;
   readonly requestId: string;
 }
@@ -35,7 +35,7 @@ export interface RequestsOptions {
   readonly audit: ((entry: AnswerEntry) => void) | undefined;
 }
 
-export interface AnswerEntry extends Which {
+export interface AnswerEntry extends RequestKey {
   readonly principal: string;
   /** Missing if the body was invalid. */
   readonly decision?: string;
@@ -53,17 +53,19 @@ const Body = z.strictObject({
 });
 type Body = z.infer<typeof Body>;
 
-export function createRequests({ audit, by, engine }: RequestsOptions): Requests {
+export function createRequestEndpoint({ audit, by, engine }: RequestsOptions): RequestEndpoint {
   return {
     async look(caller, which) {
-      const { response } = await unlessRefused(async () => lookAt(engine().forCaller(caller), { caller, which, by }));
+      const { response } = await unlessRefused(async () =>
+        showRequest(engine().forCaller(caller), { caller, which, by }),
+      );
       return response;
     },
     async answer(caller, which, body, asPerson = false) {
       const parsed = Body.safeParse(body);
       const { outcome, response } = await unlessRefused(async () => {
         const verbs = engine().forCaller(caller);
-        if (!parsed.success) throw new AppError("INVALID_ARGUMENT", wrongIn(parsed.error, body));
+        if (!parsed.success) throw new AppError("INVALID_ARGUMENT", firstProblem(parsed.error, body));
         return answerWith(verbs, { caller, which, by, asPerson }, parsed.data);
       });
       const decision = parsed.success ? { decision: parsed.data.decision } : {};
@@ -76,9 +78,9 @@ export function createRequests({ audit, by, engine }: RequestsOptions): Requests
 /** Forbids caching, because the state of a request can change at any moment. */
 const NO_STORE = { headers: { "cache-control": "no-store" } };
 
-interface By {
+interface RequestContext {
   readonly caller: Caller;
-  readonly which: Which;
+  readonly which: RequestKey;
   readonly by: RequestsOptions["by"];
 }
 
@@ -86,44 +88,44 @@ async function unlessRefused(reply: () => Promise<Reply>): Promise<Reply> {
   try {
     return await reply();
   } catch (error) {
-    if (error instanceof AppError) return problemOf(error);
+    if (error instanceof AppError) return refusalReply(error);
     throw error;
   }
 }
 
-async function lookAt(verbs: Engine, { by, caller, which }: By): Promise<Reply> {
-  const found = await find(verbs, caller, which);
+async function showRequest(verbs: Engine, { by, caller, which }: RequestContext): Promise<Reply> {
+  const found = await findRequest(verbs, caller, which);
   if (!found) return notFound();
-  if (!("open" in found)) return replied({ ...which, status: "answered", ...found.answered });
+  if (!("open" in found)) return okReply({ ...which, status: "answered", ...found.answered });
   // Records that the caller has seen the whole input and may therefore answer with `updatedInput`.
-  if (caller.scopes.includes(answering.scope)) await shown(verbs, { caller, which, by });
-  return replied({ ...which, status: "open", ...described(found) });
+  if (caller.scopes.includes(answering.scope)) await recordShown(verbs, { caller, which, by });
+  return okReply({ ...which, status: "open", ...requestFields(found) });
 }
 
-function replied(body: object): Reply {
+function okReply(body: object): Reply {
   return { outcome: "ok", response: Response.json(body, NO_STORE) };
 }
 
 async function answerWith(
   verbs: Engine,
-  { asPerson, by, caller, which }: By & { readonly asPerson: boolean },
+  { asPerson, by, caller, which }: RequestContext & { readonly asPerson: boolean },
   body: Body,
 ): Promise<Reply> {
   try {
     refuseUnsafeText(body);
     // The console always has the whole input, even if no delivery was recorded.
-    if (by === "console" && body.updatedInput) await shown(verbs, { caller, which, by });
-    const found = await find(verbs, caller, which);
+    if (by === "console" && body.updatedInput) await recordShown(verbs, { caller, which, by });
+    const found = await findRequest(verbs, caller, which);
     if (!found) return notFound();
     if (!("open" in found)) return tooLate(which, found.answered);
     const request = { ...answerRequestOf(which, found, body), by, asPerson };
     // `withAnswers` sends the original questions back, so the whole input counts as shown.
-    if (found.request.kind === "question") await shown(verbs, { caller, which, by });
+    if (found.request.kind === "question") await recordShown(verbs, { caller, which, by });
     await answering.run({ engine: verbs, caller, by }, { sessionId: which.sessionId, request });
-    return replied({ ok: true, decision: body.decision });
+    return okReply({ ok: true, decision: body.decision });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    if (error.code === "PERMISSION_REQUEST_NOT_FOUND") return settled(verbs, caller, which);
+    if (error.code === "PERMISSION_REQUEST_NOT_FOUND") return refuseSettled(verbs, caller, which);
     const isCallers = error.code === "PERMISSION_DENIED" && !asPerson && !caller.scopes.includes("decide");
     throw isCallers ? new AppError(error.code, `${error.message} ${AS_CALLER[by]}`) : error;
   }
@@ -137,20 +139,24 @@ const AS_CALLER = {
 } as const;
 
 /** Responds to an answer that came after another answer. */
-async function settled(verbs: Engine, caller: Caller, which: Which): Promise<Reply> {
-  const found = await find(verbs, caller, which);
+async function refuseSettled(verbs: Engine, caller: Caller, which: RequestKey): Promise<Reply> {
+  const found = await findRequest(verbs, caller, which);
   return found && "answered" in found ? tooLate(which, found.answered) : notFound();
 }
 
-type Open = { readonly open: OpenRequest; readonly request: PermissionRequest };
-type Found = Open | { readonly answered: Answered };
+type FoundOpenRequest = { readonly open: OpenRequest; readonly request: PermissionRequest };
+type FoundRequest = FoundOpenRequest | { readonly answered: Answered };
 interface Answered {
   readonly decision: "allow" | "deny";
   readonly by: AnsweredBy;
 }
 
 /** Resolves to `undefined` if the caller has no such request. */
-async function find(verbs: Engine, { principal }: Caller, { requestId, sessionId }: Which): Promise<Found | undefined> {
+async function findRequest(
+  verbs: Engine,
+  { principal }: Caller,
+  { requestId, sessionId }: RequestKey,
+): Promise<FoundRequest | undefined> {
   try {
     const { state } = await verbs.get(principal, sessionId);
     const open = state.requests.find((each) => each.requestId === requestId);
@@ -164,7 +170,7 @@ async function find(verbs: Engine, { principal }: Caller, { requestId, sessionId
   }
 }
 
-function described({ request, open }: Open): JsonObject {
+function requestFields({ request, open }: FoundOpenRequest): JsonObject {
   const { input, kind: type, risk, toolName } = request;
   return {
     type,
@@ -178,11 +184,18 @@ function described({ request, open }: Open): JsonObject {
   };
 }
 
-async function shown(verbs: Engine, { by, caller, which: { requestId, sessionId } }: By): Promise<void> {
+async function recordShown(
+  verbs: Engine,
+  { by, caller, which: { requestId, sessionId } }: RequestContext,
+): Promise<void> {
   await verbs.delivered(caller.principal, sessionId, [{ requestId, whole: true, approver: by }]);
 }
 
-function answerRequestOf({ requestId }: Which, { request, open }: Open, body: Body): Omit<AnswerRequest, "by"> {
+function answerRequestOf(
+  { requestId }: RequestKey,
+  { request, open }: FoundOpenRequest,
+  body: Body,
+): Omit<AnswerRequest, "by"> {
   const { answers, decision, message, updatedInput } = body;
   const { input, kind } = request;
   if (decision !== "deny" && message !== undefined)
@@ -211,7 +224,7 @@ function answerRequestOf({ requestId }: Which, { request, open }: Open, body: Bo
 }
 
 /** Describes the first problem, with the name of the field. */
-function wrongIn({ issues }: z.ZodError, body: unknown): string {
+function firstProblem({ issues }: z.ZodError, body: unknown): string {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return "The body must be a JSON object.";
   const [issue] = issues;
   if (issue?.code === "unrecognized_keys") {
@@ -223,11 +236,11 @@ function wrongIn({ issues }: z.ZodError, body: unknown): string {
 
 function notFound(): Reply {
   const message = "None of your sessions has such a request.";
-  return refused("PERMISSION_REQUEST_NOT_FOUND", { status: 404, error: "not_found", message });
+  return errorReply("PERMISSION_REQUEST_NOT_FOUND", { status: 404, error: "not_found", message });
 }
 
-function tooLate({ requestId }: Which, { by, decision }: Answered): Reply {
+function tooLate({ requestId }: RequestKey, { by, decision }: Answered): Reply {
   const message = `Request ${requestId} was already answered: ${decision}, by ${by}.`;
   const problem = { status: 409, error: "already_answered", message };
-  return refused("PERMISSION_REQUEST_NOT_FOUND", problem, { decision, by });
+  return errorReply("PERMISSION_REQUEST_NOT_FOUND", problem, { decision, by });
 }

@@ -43,7 +43,7 @@ const pathOf = ({ table }: Client): Path => [table, PRODUCT];
 
 /** Throws UnusableFile; the message begins with the file. */
 export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
-  return onFile(aim, ({ file, format, record, target }) => {
+  return planOn(aim, ({ file, format, record, target }) => {
     const before = target.text;
     const after = withEntry(aim.client, format, { text: before ?? "", entry });
     const perform = async () => {
@@ -52,7 +52,7 @@ export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
       const folders = await makeFolders(target);
       try {
         // Recorded before the file is written, because `uninstall` relies on the record.
-        await record.write(following(former, { before, folders, written: digestOf(after) }));
+        await record.write(nextRecord(former, { before, folders, written: digestOf(after) }));
         await writeTarget(target, after);
       } catch (error) {
         await removeFolders(folders);
@@ -66,7 +66,7 @@ export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
 }
 
 /** Updates the record. An untouched file keeps its original text; a file created by `install` stays ours to delete. */
-function following(
+function nextRecord(
   former: Stored | undefined,
   { before, folders, written }: { before: string | undefined; folders: string[]; written: string },
 ): Omit<Stored, "file"> {
@@ -85,17 +85,17 @@ export function withEntry(client: Client, format: Format, { entry, text }: { ent
   const [was, is] = [format.parse(start, path), format.parse(after, path)];
   const present = entryIn(is, path);
   const isRight = Object.entries(entry).every(([key, value]) => isDeepStrictEqual(present?.[key], value));
-  if (!isRight || !isDeepStrictEqual(without(was, path), without(is, path))) throw oddFile();
+  if (!isRight || !isDeepStrictEqual(withoutEntry(was, path), withoutEntry(is, path))) throw unusualFile();
   return after;
 }
 
 /** For files in unusual syntax, such as a list of tables in TOML. */
-function oddFile(): UnusableFile {
+function unusualFile(): UnusableFile {
   return new UnusableFile(`cannot be edited here without a change to the rest of it. Edit it by hand: ${PRINTED}.`);
 }
 
 export async function planUninstall(aim: Aim): Promise<Change> {
-  return onFile(aim, async ({ file, format, record, target }) => {
+  return planOn(aim, async ({ file, format, record, target }) => {
     const before = target.text;
     const path = pathOf(aim.client);
     if (before === undefined || entryIn(format.parse(before, path), path) === undefined) {
@@ -131,29 +131,29 @@ function textWithout(text: string, client: Client, { format, stored }: Recorded)
   const isTableOurs = isNew || (former !== undefined && !Object.hasOwn(former, client.table));
   const after = format.remove(text, path, isTableOurs ? "empty table" : "entry");
   const rest = format.parse(after, path);
-  if (!isDeepStrictEqual(without(format.parse(text, path), path), without(rest, path))) {
-    throw oddFile();
+  if (!isDeepStrictEqual(withoutEntry(format.parse(text, path), path), withoutEntry(rest, path))) {
+    throw unusualFile();
   }
   return isNew && isDeepStrictEqual(rest, client.head ?? {}) ? undefined : after;
 }
 
 /** Throws UnusableFile for an unreadable file. */
-export async function presenceOf(aim: Aim, entry: Entry): Promise<Presence> {
-  const present = await presentEntry(aim);
+export async function readPresence(aim: Aim, entry: Entry): Promise<Presence> {
+  const present = await readEntry(aim);
   if (present === undefined) return "absent";
   const isSame = Object.entries(entry).every(([key, value]) => isDeepStrictEqual(present[key], value));
   return isSame ? "installed" : "different";
 }
 
 /** Returns the entry in the file, even if the file could not be written. Throws UnusableFile for an unreadable file. */
-export async function presentEntry(aim: Aim): Promise<JsonObject | undefined> {
+export async function readEntry(aim: Aim): Promise<JsonObject | undefined> {
   const file = fileOf(aim) ?? "";
   try {
     const text = await readText(file);
     const path = pathOf(aim.client);
     return text === undefined ? undefined : entryIn((await formatOf(aim.client)).parse(text, path), path);
   } catch (error) {
-    throw withName(file, error);
+    throw namedError(file, error);
   }
 }
 
@@ -176,7 +176,7 @@ interface Opened {
 
 const [PRIVATE, SHARED] = [0o600, 0o644];
 
-async function onFile(aim: Aim, plan: (opened: Opened) => Change | Promise<Change>): Promise<Change> {
+async function planOn(aim: Aim, plan: (opened: Opened) => Change | Promise<Change>): Promise<Change> {
   const { client, places, scope, stateFolder } = aim;
   const file = fileOf(aim);
   if (file === undefined) throw new Error(`${client.id} has no scope ${scope}`);
@@ -188,15 +188,15 @@ async function onFile(aim: Aim, plan: (opened: Opened) => Change | Promise<Chang
     const change = await plan({ file, format: await formatOf(client), record, target });
     const perform = async () =>
       change.perform().catch((error: unknown) => {
-        throw withName(file, error, "was left as it is");
+        throw namedError(file, error, "was left as it is");
       });
     return { ...change, perform };
   } catch (error) {
-    throw withName(file, error);
+    throw namedError(file, error);
   }
 }
 
-function withName(file: string, error: unknown, state = "cannot be read"): unknown {
+function namedError(file: string, error: unknown, state = "cannot be read"): unknown {
   if (error instanceof UnusableFile) return new UnusableFile(`${file} ${error.message}`);
   // Parsers and comparisons recurse, so deep nesting exhausts the stack.
   if (error instanceof RangeError) return new UnusableFile(`${file} is nested too deep. Edit it by hand: ${PRINTED}.`);
@@ -214,7 +214,7 @@ function entryIn(value: unknown, [table, name]: Path): JsonObject | undefined {
 }
 
 /** Returns the file without our entry. An empty table counts as absent. */
-function without(value: JsonObject, [table, name]: Path): JsonObject {
+function withoutEntry(value: JsonObject, [table, name]: Path): JsonObject {
   const { [table]: servers, ...rest } = value;
   const others = JsonObject.safeParse(servers);
   if (!others.success) return value;

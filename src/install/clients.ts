@@ -52,7 +52,7 @@ const data =
     joined(places, applicationData(places), ...parts);
 
 /** Uses the folder in `variable`, otherwise `folder` in the home folder. */
-const moved =
+const inVariable =
   (variable: string, folder: readonly string[], ...parts: string[]) =>
   (places: Places) =>
     joined(places, folderOf(places, variable) ?? joined(places, places.home, ...folder), ...parts);
@@ -65,7 +65,7 @@ export const CLIENTS: readonly Client[] = [
     program: "claude",
     format: "json",
     table: "mcpServers",
-    files: { user: moved("CLAUDE_CONFIG_DIR", [], ".claude.json"), project: project(".mcp.json") },
+    files: { user: inVariable("CLAUDE_CONFIG_DIR", [], ".claude.json"), project: project(".mcp.json") },
     entry: typed("stdio"),
     unlimited: true,
   },
@@ -85,7 +85,7 @@ export const CLIENTS: readonly Client[] = [
     program: "codex",
     format: "toml",
     table: "mcp_servers",
-    files: { user: moved("CODEX_HOME", [".codex"], "config.toml"), project: project(".codex", "config.toml") },
+    files: { user: inVariable("CODEX_HOME", [".codex"], "config.toml"), project: project(".codex", "config.toml") },
     // Without `required` Codex starts after a second without the tools. `codex exec` refuses tools that ask for approval.
     entry: (invocation) => ({
       ...plain(invocation),
@@ -132,7 +132,7 @@ export const CLIENTS: readonly Client[] = [
     format: "json",
     table: "mcpServers",
     files: {
-      user: moved("GEMINI_CLI_HOME", [], ".gemini", "settings.json"),
+      user: inVariable("GEMINI_CLI_HOME", [], ".gemini", "settings.json"),
       project: project(".gemini", "settings.json"),
     },
     entry: plain,
@@ -181,7 +181,10 @@ export const CLIENTS: readonly Client[] = [
     format: "json",
     table: "mcpServers",
     // Not `.mcp.json`, because Claude Code reads it too and needs another entry.
-    files: { user: moved("COPILOT_HOME", [".copilot"], "mcp-config.json"), project: project(".github", "mcp.json") },
+    files: {
+      user: inVariable("COPILOT_HOME", [".copilot"], "mcp-config.json"),
+      project: project(".github", "mcp.json"),
+    },
     entry: (invocation) => ({ ...typed("local")(invocation), tools: ["*"] }),
   },
 ];

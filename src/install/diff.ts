@@ -5,19 +5,19 @@ import { escapeControlChars } from "../security/control-chars.ts";
 
 /** Long lines are cut, because a file in one line would fill the screen. */
 const MAX_COLUMNS = 160;
-const AROUND = 40;
+const CONTEXT_COLUMNS = 40;
 
-export interface Shown {
+export interface FileChange {
   readonly before: string;
   readonly after: string;
   readonly mask: (text: string) => string;
 }
 
-export function diffText({ after, before, mask }: Shown): string {
+export function diffText({ after, before, mask }: FileChange): string {
   const { hunks } = structuredPatch("", "", before, after, undefined, undefined, { context: 1 });
   const lines = hunks.flatMap((hunk) => [
     `@@ line ${String(hunk.newStart)} @@`,
-    ...shortened(linesOf(hunk.lines).map((line) => mask(withoutValue(line)))).map(clean),
+    ...cutLines(linesOf(hunk.lines).map((line) => mask(maskSecret(line)))).map(escapeLine),
   ]);
   return lines.map((line) => `${line}\n`).join("");
 }
@@ -28,13 +28,13 @@ function linesOf(lines: readonly string[]): string[] {
 }
 
 /** Masks the value after a name such as API_KEY: entries nearby, and keys added by the user, may have secrets. */
-function withoutValue(line: string): string {
+function maskSecret(line: string): string {
   return line.replaceAll(SECRET, "$1[masked]$2");
 }
 
 const SECRET = /("?[\w-]*(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|COOKIE|AUTH)[\w-]*"?\s*[:=]\s*")(?:[^"\\]|\\.)*("?)/gi;
 
-function clean(line: string): string {
+function escapeLine(line: string): string {
   return line
     .replace(/\r$/, "")
     .split("\t")
@@ -43,18 +43,18 @@ function clean(line: string): string {
 }
 
 /** Cuts long lines to the part that differs from their counterpart, or to their start. */
-function shortened(lines: readonly string[]): string[] {
+function cutLines(lines: readonly string[]): string[] {
   return lines.map((line, at) => {
     if (line.length <= MAX_COLUMNS) return line;
     const other = (line.startsWith("-") ? lines[at + 1] : lines[at - 1]) ?? "";
     if (line.startsWith(" ") || other.length <= MAX_COLUMNS) return `${line.slice(0, MAX_COLUMNS)}...`;
-    const start = Math.max(1, same(line.slice(1), other.slice(1)) + 1 - AROUND);
-    const end = line.length - Math.max(0, same(reversed(line), reversed(other)) - AROUND);
+    const start = Math.max(1, commonPrefix(line.slice(1), other.slice(1)) + 1 - CONTEXT_COLUMNS);
+    const end = line.length - Math.max(0, commonPrefix(reversed(line), reversed(other)) - CONTEXT_COLUMNS);
     return `${line[0] ?? ""}...${line.slice(start, Math.max(end, start))}...`;
   });
 }
 
-function same(one: string, other: string): number {
+function commonPrefix(one: string, other: string): number {
   let count = 0;
   while (count < Math.min(one.length, other.length) && one[count] === other[count]) count += 1;
   return count;

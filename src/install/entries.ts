@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import { basename, isAbsolute, resolve } from "node:path";
 import { z } from "zod";
-import { fileOf, presenceOf, presentEntry, type Aim, type Presence } from "./change.ts";
+import { fileOf, readPresence, readEntry, type Aim, type Presence } from "./change.ts";
 import { UnusableFile } from "./format.ts";
 import { JsonObject } from "../domain/json.ts";
 import { invocationOf, realOf, type Invocation, type Running } from "./invocation.ts";
-import { findProgram } from "../security/programs.ts";
+import { findProgram } from "../security/find-program.ts";
 
 /** Finds entries of this server in clients' files, and the program that each starts. */
 
@@ -16,10 +16,10 @@ export interface Cell {
 }
 
 /** Compares the entry in the file with the entry of `install`. Returns `null` if the client has no such scope. */
-export async function cellOf(aim: Aim, invocation: Invocation): Promise<Cell | null> {
+export async function readCell(aim: Aim, invocation: Invocation): Promise<Cell | null> {
   const file = fileOf(aim);
   if (file === undefined) return null;
-  const read = await readable(async () => presenceOf(aim, aim.client.entry(invocation)));
+  const read = await tryRead(async () => readPresence(aim, aim.client.entry(invocation)));
   return "problem" in read ? { file, state: "unreadable", ...read } : { file, state: read.value };
 }
 
@@ -56,9 +56,9 @@ export function isVariable(word: string): boolean {
 }
 
 /** Returns `undefined` if the client has no such scope, or the file no entry. */
-export async function startedBy(aim: Aim, running: Running): Promise<Started | undefined> {
+export async function readStarted(aim: Aim, running: Running): Promise<Started | undefined> {
   if (fileOf(aim) === undefined) return undefined;
-  const read = await readable(async () => presentEntry(aim));
+  const read = await tryRead(async () => readEntry(aim));
   if ("problem" in read) return { target: { kind: "unreadable", ...read }, words: [], env: {}, entry: {} };
   const { value: entry } = read;
   if (entry === undefined) return undefined;
@@ -66,7 +66,7 @@ export async function startedBy(aim: Aim, running: Running): Promise<Started | u
   const words = [...command, ...args];
   // On Windows, `cmd /c` starts scripts of npm.
   const [program, ...rest] = /^cmd(?:\.exe)?$/i.test(words[0] ?? "") ? words.slice(2) : words;
-  return { ...(await targetIn(program, rest, running)), env: variablesOf(entry, running.env), entry };
+  return { ...(await findTarget(program, rest, running)), env: variablesOf(entry, running.env), entry };
 }
 
 const Word = z.union([z.string().transform((word) => [word]), z.array(z.string())]).catch([]);
@@ -85,9 +85,13 @@ function variablesOf(entry: JsonObject, own: Running["env"]): Record<string, str
   );
 }
 
-type Found = Pick<Started, "target" | "words">;
+type FoundTarget = Pick<Started, "target" | "words">;
 
-async function targetIn(program: string | undefined, args: readonly string[], running: Running): Promise<Found> {
+async function findTarget(
+  program: string | undefined,
+  args: readonly string[],
+  running: Running,
+): Promise<FoundTarget> {
   if (program === undefined) return { target: { kind: "http" }, words: [] };
   const name = basename(program.replaceAll("\\", "/")).replace(/\.(?:exe|cmd)$/i, "");
   // Flags of Node may have values before the script.
@@ -104,8 +108,8 @@ async function targetIn(program: string | undefined, args: readonly string[], ru
   if (found === undefined || !existsSync(found)) {
     return { target: { kind: "missing", path: program }, words: name === "node" ? args.slice(first.at + 1) : args };
   }
-  if (name !== "node") return fileIn([{ path: found, at: -1 }], args, running);
-  return fileIn(
+  if (name !== "node") return chooseFile([{ path: found, at: -1 }], args, running);
+  return chooseFile(
     named.map(({ at, word }) => ({ path: resolve(running.cwd, word), at })),
     args,
     running,
@@ -119,7 +123,7 @@ interface Candidate {
 }
 
 /** Finds this installation among the files that an entry names, otherwise an existing file. */
-function fileIn(candidates: readonly Candidate[], args: readonly string[], { script }: Running): Found {
+function chooseFile(candidates: readonly Candidate[], args: readonly string[], { script }: Running): FoundTarget {
   const own = realOf(script);
   const ours = candidates.find(({ path }) => own !== undefined && realOf(path) === own);
   const found = ours ?? candidates.find(({ path }) => existsSync(path));
@@ -144,7 +148,7 @@ async function packageTarget(spec: string, running: Running): Promise<Target> {
 }
 
 /** Returns `problem` if the file is unreadable. */
-async function readable<T>(read: () => Promise<T>): Promise<{ readonly value: T } | { readonly problem: string }> {
+async function tryRead<T>(read: () => Promise<T>): Promise<{ readonly value: T } | { readonly problem: string }> {
   try {
     return { value: await read() };
   } catch (error) {

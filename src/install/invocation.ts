@@ -2,7 +2,7 @@ import { readFileSync, realpathSync } from "node:fs";
 import { join, posix, resolve, win32 } from "node:path";
 import { z } from "zod";
 import { PRODUCT } from "../domain/names.ts";
-import { programFolders } from "../security/programs.ts";
+import { programFolders } from "../security/find-program.ts";
 
 /** Command for a client to start this server. */
 export interface Invocation {
@@ -38,10 +38,10 @@ export async function invocationOf(running: Running, serverArgs: readonly string
     platform === "win32"
       ? { command: "cmd", args: ["/c", command, ...args, ...serverArgs] }
       : { command, args: [...args, ...serverArgs] };
-  if (folder !== undefined) return wrapped("npx", "-y", specOf(folder, running.cwd));
+  if (folder !== undefined) return wrapped("npx", "-y", findSpec(folder, running.cwd));
   if (shared && (await isOnPath(running))) return wrapped(PRODUCT);
   return {
-    command: await nodeOf(running),
+    command: await findNode(running),
     args: [(platform === "win32" ? win32 : posix).resolve(running.cwd, script), ...serverArgs],
   };
 }
@@ -62,7 +62,7 @@ export function isPortable({ args, command }: Invocation): boolean {
 }
 
 /** Returns the package given to `npx`, with version or tag, according to a file in `folder`. */
-function specOf(folder: string, cwd: string): string {
+function findSpec(folder: string, cwd: string): string {
   const spec = readSpec(folder);
   if (spec === undefined) return PRODUCT;
   const file = resolve(cwd, spec);
@@ -84,17 +84,17 @@ function readSpec(folder: string): string | undefined {
 
 async function isOnPath(running: Running): Promise<boolean> {
   const own = realOf(running.script);
-  return own !== undefined && (await onPath(running, PRODUCT)).some((file) => realOf(file) === own);
+  return own !== undefined && (await programCandidates(running, PRODUCT)).some((file) => realOf(file) === own);
 }
 
 /** Prefers a link of a version manager (such as Homebrew's), because links survive upgrades of Node. */
-async function nodeOf(running: Running): Promise<string> {
+async function findNode(running: Running): Promise<string> {
   const { execPath } = running;
   const own = realOf(execPath);
-  return (await onPath(running, "node")).find((file) => realOf(file) === own) ?? execPath;
+  return (await programCandidates(running, "node")).find((file) => realOf(file) === own) ?? execPath;
 }
 
-async function onPath({ env, platform }: Running, name: string): Promise<string[]> {
+async function programCandidates({ env, platform }: Running, name: string): Promise<string[]> {
   const file = platform === "win32" ? `${name}.exe` : name;
   return (await programFolders(env["PATH"] ?? "")).map((folder) => join(folder, file));
 }

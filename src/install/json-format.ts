@@ -11,8 +11,8 @@ export const JSON_FORMAT: Format = { parse, set, remove };
 function parse(text: string, [table, name]: Path): JsonObject {
   const root = read(text);
   if (root === undefined) return {};
-  const servers = valueOf(text, root, table);
-  if (servers?.type === "object") valueOf(text, servers, name);
+  const servers = findValue(text, root, table);
+  if (servers?.type === "object") findValue(text, servers, name);
   return JsonObject.parse(getNodeValue(root));
 }
 
@@ -25,9 +25,9 @@ function set(text: string, path: Path, entry: Entry): string {
     const start = text === "" || text.endsWith("\n") ? text : text + eol;
     return `${start}{${eol}${unit}${property(table, { [name]: entry }, { ...style, indent: unit })}${eol}}${eol}`;
   }
-  const servers = valueOf(text, root, table);
+  const servers = findValue(text, root, table);
   if (servers === undefined) return insert(root, table, { [name]: entry }, style);
-  const present = valueOf(text, objectOf(text, servers, table), name);
+  const present = findValue(text, requireObject(text, servers, table), name);
   if (present === undefined) return insert(servers, name, entry, style);
   const value: unknown = getNodeValue(present);
   // An entry with an address instead of a command has nothing to keep.
@@ -41,7 +41,7 @@ function setValue(text: string, [table, name]: Path, key: string, value: Entry[s
   const root = read(text);
   const entry = root && valueAt(text, root, [table, name]);
   if (root === undefined || entry === undefined) throw new Error("the entry is gone");
-  const present = valueOf(text, entry, key);
+  const present = findValue(text, entry, key);
   const style = { ...styleOf(text, root), text };
   if (present === undefined) return insert(entry, key, value, style);
   if (JSON.stringify(getNodeValue(present)) === JSON.stringify(value)) return text;
@@ -54,7 +54,7 @@ function remove(text: string, path: Path, what: "entry" | "empty table"): string
   if (entry?.parent === undefined) return text;
   const left = removeProperty(text, entry.parent);
   const rest = read(left);
-  const servers = rest && valueOf(left, rest, path[0]);
+  const servers = rest && findValue(left, rest, path[0]);
   if (what === "entry" || servers?.parent === undefined || (servers.children ?? []).length > 0) return left;
   return removeProperty(left, servers.parent);
 }
@@ -65,10 +65,10 @@ function read(text: string): Node | undefined {
   const root = parseTree(text, errors, { allowTrailingComma: true, allowEmptyContent: true });
   const [error] = errors;
   if (error) throw syntaxFault("JSON", printParseErrorCode(error.error), positionOf(text, error.offset));
-  return root && objectOf(text, root, "the file");
+  return root && requireObject(text, root, "the file");
 }
 
-function objectOf(text: string, node: Node, what: string): Node {
+function requireObject(text: string, node: Node, what: string): Node {
   if (node.type === "object") return node;
   const { column, line } = positionOf(text, node.offset);
   throw new UnusableFile(
@@ -77,7 +77,7 @@ function objectOf(text: string, node: Node, what: string): Node {
 }
 
 /** Returns the value of a property. Throws for a duplicate name, because clients disagree which one counts. */
-function valueOf(text: string, object: Node, name: string): Node | undefined {
+function findValue(text: string, object: Node, name: string): Node | undefined {
   const found = (object.children ?? []).filter(({ children }) => children?.[0]?.value === name);
   if (found.length > 1) {
     const { line } = positionOf(text, found[1]?.offset ?? 0);
@@ -87,8 +87,8 @@ function valueOf(text: string, object: Node, name: string): Node | undefined {
 }
 
 function valueAt(text: string, root: Node, [table, name]: Path): Node | undefined {
-  const servers = valueOf(text, root, table);
-  return servers && valueOf(text, objectOf(text, servers, table), name);
+  const servers = findValue(text, root, table);
+  return servers && findValue(text, requireObject(text, servers, table), name);
 }
 
 interface Style {
@@ -122,7 +122,7 @@ function insert(object: Node, name: string, value: unknown, style: Style): strin
     const end = isOneLine ? eol + indentAt(text, open) : "";
     return splice(text, open + 1, 0, eol + indent + property(name, value, { ...style, indent }) + end);
   }
-  const { comma, lineEnd } = tailOf(text, last.offset + last.length, close);
+  const { comma, lineEnd } = findTail(text, last.offset + last.length, close);
   if (isOneLine) {
     const written = `${JSON.stringify(name)}: ${inOneLine(value)}`;
     return comma === undefined
@@ -138,7 +138,7 @@ function insert(object: Node, name: string, value: unknown, style: Style): strin
 }
 
 /** Finds the comma between a property and the closing brace, and the end of comments in the line of the property. */
-function tailOf(text: string, start: number, close: number): { comma: number | undefined; lineEnd: number } {
+function findTail(text: string, start: number, close: number): { comma: number | undefined; lineEnd: number } {
   const tail = text.slice(start, close);
   const tokens = [...tail.matchAll(/\/\/[^\r\n]*|\/\*[\s\S]*?\*\/|,/g)];
   const comma = tokens.find(([token]) => token === ",")?.index;
@@ -151,14 +151,14 @@ function removeProperty(text: string, gone: Node): string {
   const { children: siblings = [], length = 0, offset = 0 } = gone.parent ?? {};
   const [start, end] = [gone.offset, gone.offset + gone.length];
   const [previous, next] = [siblings[siblings.indexOf(gone) - 1], siblings[siblings.indexOf(gone) + 1]];
-  const { comma } = tailOf(text, end, next?.offset ?? offset + length - 1);
+  const { comma } = findTail(text, end, next?.offset ?? offset + length - 1);
   const until = comma === undefined ? end : comma + 1;
   const from = start - (/(?:\r?\n)?[ \t]*$/.exec(text.slice(0, start))?.[0].length ?? 0);
   // Keeps a line break after a line comment, which would otherwise swallow the text after it.
   const keep = /\/\/[^\r\n]*$/.test(text.slice(0, from)) && !/^\s*?[\r\n]/.test(text.slice(until)) ? "\n" : "";
   const without = splice(text, from, until - from, keep);
   if (previous === undefined || comma !== undefined) return without;
-  const before = tailOf(text, previous.offset + previous.length, start).comma;
+  const before = findTail(text, previous.offset + previous.length, start).comma;
   return before === undefined ? without : splice(without, before, 1, "");
 }
 

@@ -12,7 +12,7 @@ export interface Places {
   readonly exists: (path: string) => boolean;
 }
 
-export function thesePlaces(env: Places["env"], project: string): Places {
+export function createPlaces(env: Places["env"], project: string): Places {
   const { platform } = process;
   const home = (platform === "win32" ? env["USERPROFILE"] : env["HOME"]) ?? homedir();
   return { platform, env, home, project, exists: existsSync };

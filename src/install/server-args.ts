@@ -6,7 +6,7 @@ import { readFlags, type Flag } from "../config/parse-flags.ts";
 import type { Config } from "../config/schema.ts";
 import { clientSettings, serverSettings } from "../config/server-settings.ts";
 import { isStorePath } from "../config/store-spelling.ts";
-import { daemonEnvironment } from "../daemon/environment.ts";
+import { daemonEnvironment } from "../daemon/daemon-environment.ts";
 import { checkName } from "../daemon/socket.ts";
 import { namedDaemon, reasonInSettings } from "../proxy/own-server.ts";
 
@@ -69,7 +69,7 @@ export function mendedArgs(settings: EntrySettings): string[] | undefined {
       return argv;
     } catch (error) {
       const better =
-        error instanceof ConfigError ? (spelled(argv, error.message) ?? withoutServerSettings(argv)) : argv;
+        error instanceof ConfigError ? (correctSpelling(argv, error.message) ?? withoutServerSettings(argv)) : argv;
       if (better.length === argv.length && better.every((word, at) => word === argv[at])) return undefined;
       argv = better;
     }
@@ -77,7 +77,7 @@ export function mendedArgs(settings: EntrySettings): string[] | undefined {
   return undefined;
 }
 
-function spelled(argv: readonly string[], problem: string): string[] | undefined {
+function correctSpelling(argv: readonly string[], problem: string): string[] | undefined {
   const [, wrong, right] = /^Unknown flag (--[\w-]+)\. Did you mean (--[\w-]+)\?/.exec(problem) ?? [];
   if (wrong === undefined || right === undefined) return undefined;
   return argv.map((word) => (word === wrong || word.startsWith(`${wrong}=`) ? right + word.slice(wrong.length) : word));

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Stats } from "node:fs";
 import { lstat, mkdir, open, readFile, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { isInside, realPathOf } from "../security/paths.ts";
+import { isInside, findRealPath } from "../security/paths.ts";
 import { PRINTED, UnusableFile } from "./format.ts";
 
 /** File of a client on disk. Replaced as a whole, and only if unchanged since it was read. */
@@ -20,23 +20,23 @@ const MARK = "\uFEFF";
 
 /** Reads a client's file. Links may lead only to places in `within`. Throws UnusableFile. */
 export async function readTarget(file: string, within: readonly string[], newMode: number): Promise<TargetFile> {
-  const path = await realPathOf(file);
+  const path = await findRealPath(file);
   if (path === undefined)
     throw new UnusableFile(
       "cannot be reached: part of its path is no folder, leads to itself, or is not readable. Mend it first.",
     );
-  const roots = await Promise.all(within.map(async (root) => realPathOf(root)));
+  const roots = await Promise.all(within.map(async (root) => findRealPath(root)));
   if (!roots.some((root) => root !== undefined && isInside(path, root))) {
     throw new UnusableFile(`is a link to ${path}, outside of ${within[0] ?? ""}. Edit that file by hand: ${PRINTED}.`);
   }
-  const found = await stat(path).catch(absent);
+  const found = await stat(path).catch(undefinedIfMissing);
   if (found === undefined) {
-    const link = await lstat(file).catch(absent);
+    const link = await lstat(file).catch(undefinedIfMissing);
     if (link)
       throw new UnusableFile(`is a link to ${path}, which does not exist. Remove the link, or create that file.`);
     return { path, text: undefined, mark: "", mode: newMode };
   }
-  refuseUnfit(found);
+  refuseUnwritable(found);
   const decoded = decode(await readFile(path));
   const mark = decoded.startsWith(MARK) ? MARK : "";
   return { path, text: decoded.slice(mark.length), mark, mode: found.mode & 0o7777 };
@@ -44,15 +44,15 @@ export async function readTarget(file: string, within: readonly string[], newMod
 
 /** Returns text without byte order mark; `undefined` without a file. Throws UnusableFile. */
 export async function readText(file: string): Promise<string | undefined> {
-  const found = await stat(file).catch(absent);
+  const found = await stat(file).catch(undefinedIfMissing);
   if (found === undefined) return undefined;
-  refuseOdd(found);
+  refuseUnreadable(found);
   const decoded = decode(await readFile(file));
   return decoded.startsWith(MARK) ? decoded.slice(MARK.length) : decoded;
 }
 
-function refuseUnfit(found: Stats): void {
-  refuseOdd(found);
+function refuseUnwritable(found: Stats): void {
+  refuseUnreadable(found);
   // Checks mode bits, because root could write even a read-only file. Checks the owner, because a replaced file belongs to the
   // user.
   if ((found.mode & 0o200) === 0)
@@ -65,7 +65,7 @@ function refuseUnfit(found: Stats): void {
 /** Bytes. Known files have tens of megabytes: Claude Code keeps pasted texts in its own. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-function refuseOdd(found: Stats): void {
+function refuseUnreadable(found: Stats): void {
   if (!found.isFile()) throw new UnusableFile("is not a regular file. Move it away first.");
   if (found.size > MAX_BYTES) throw new UnusableFile(`is larger than 64 MiB. Edit it by hand: ${PRINTED}.`);
 }
@@ -120,13 +120,13 @@ export async function removeTarget(target: TargetFile, folders: readonly string[
 }
 
 async function refuseChanged({ mark, path, text }: TargetFile): Promise<void> {
-  const now = await readFile(path, "utf8").catch(absent);
+  const now = await readFile(path, "utf8").catch(undefinedIfMissing);
   if (now !== (text === undefined ? undefined : mark + text)) {
     throw new UnusableFile("was changed by another program in the meantime. Nothing was written: try again.");
   }
 }
 
-function absent(error: unknown): undefined {
+function undefinedIfMissing(error: unknown): undefined {
   if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
   throw error;
 }

@@ -24,14 +24,14 @@ function append(text: string, path: Path, entry: Entry, eol: string): string {
   return `${ended}${gap}${lines.join(eol)}${eol}`;
 }
 
-interface Change {
+interface KeyChange {
   readonly path: Path;
   readonly key: string;
   readonly value: Entry[string];
   readonly eol: string;
 }
 
-function setValue(text: string, { eol, key, path, value }: Change): string {
+function setValue(text: string, { eol, key, path, value }: KeyChange): string {
   const table = tablesOf(text, path).find(({ resolvedKey }) => resolvedKey.length === path.length);
   if (table === undefined) throw new Error("the table is gone");
   const present = table.body.find((each) => keysOf(each)[0] === key);
@@ -39,7 +39,7 @@ function setValue(text: string, { eol, key, path, value }: Change): string {
     const end = lineEnd(text, table.range[1]);
     return `${text.slice(0, end)}${eol}${line(key, value)}${text.slice(end)}`;
   }
-  if (keysOf(present).length > 1) throw written(present, `${key} is written with dots`);
+  if (keysOf(present).length > 1) throw unusualSyntax(present, `${key} is written with dots`);
   if (JSON.stringify(getStaticTOMLValue(present.value)) === JSON.stringify(value)) return text;
   const [start, end] = present.value.range;
   return text.slice(0, start) + valueText(value) + text.slice(end);
@@ -70,18 +70,18 @@ function tablesOf(text: string, path: Path): AST.TOMLTable[] {
     const names = head.filter((part) => typeof part === "string");
     const isList = node.type === "TOMLTable" && node.kind === "array";
     if (isList && (startsWith(names, path) || startsWith(path, names))) {
-      throw written(node, `${names.join(".")} is a list of tables`);
+      throw unusualSyntax(node, `${names.join(".")} is a list of tables`);
     }
     for (const each of lines) {
       const key = [...head, ...keysOf(each)];
-      if (startsWith(key, path)) throw written(each, `${path.join(".")} is no table of its own`);
-      if (startsWith(path, key)) throw written(each, `${key.join(".")} is no table of its own`);
+      if (startsWith(key, path)) throw unusualSyntax(each, `${path.join(".")} is no table of its own`);
+      if (startsWith(path, key)) throw unusualSyntax(each, `${key.join(".")} is no table of its own`);
     }
   }
   return tables;
 }
 
-function written({ loc }: AST.TOMLNode, how: string): UnusableFile {
+function unusualSyntax({ loc }: AST.TOMLNode, how: string): UnusableFile {
   return new UnusableFile(
     `cannot be edited here: ${how} (line ${String(loc.start.line)}). Edit it by hand: ${PRINTED}.`,
   );

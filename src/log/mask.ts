@@ -1,7 +1,7 @@
 import { type ByEventType, type DataOf, decideBy } from "../domain/event-table.ts";
 import type { EventType, SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { finishedLength, isWord } from "./unfinished.ts";
+import { finishedLength, isWord } from "./unfinished-secrets.ts";
 
 /**
  * Removes secrets from text that leaves the process: values of environment variables with a secret's name (`SECRET_NAME`), and
@@ -60,12 +60,12 @@ const KEY_BORDER = /-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----/g;
 
 /** Reads `env` once. */
 export function createMasker(env: Readonly<Record<string, string | undefined>>): Masker {
-  const secrets = knownOf(secretValues(env));
-  return maskerOf(() => secrets);
+  const secrets = compileSecrets(secretValues(env));
+  return createDynamicMasker(() => secrets);
 }
 
 /** Creates a masker with changing secrets: calls `secrets` for each text. */
-export function maskerOf(secrets: () => KnownSecrets): Masker {
+export function createDynamicMasker(secrets: () => KnownSecrets): Masker {
   const text = (value: string): string => {
     const { pattern } = secrets();
     const known = pattern === undefined ? value : value.replaceAll(pattern, MASKED);
@@ -84,30 +84,30 @@ function maskEvent(event: SessionEvent, masks: Masks): SessionEvent {
 }
 
 /** Keeps data that goes to Claude Code or comes from this server. */
-const kept =
+const keepData =
   <T extends EventType>(type: T) =>
   (data: DataOf<T>) => ({ type, data });
 
 /** Stored form of each event type: see `Masker.event`. */
 const EVENT_MASKS: ByEventType<SessionEvent, [Masks]> = {
-  "session.opened": kept("session.opened"),
-  "session.configured": kept("session.configured"),
-  "session.closed": kept("session.closed"),
-  "prompt.queued": kept("prompt.queued"),
-  "prompt.steered": kept("prompt.steered"),
-  "prompt.dropped": kept("prompt.dropped"),
-  "turn.started": kept("turn.started"),
+  "session.opened": keepData("session.opened"),
+  "session.configured": keepData("session.configured"),
+  "session.closed": keepData("session.closed"),
+  "prompt.queued": keepData("prompt.queued"),
+  "prompt.steered": keepData("prompt.steered"),
+  "prompt.dropped": keepData("prompt.dropped"),
+  "turn.started": keepData("turn.started"),
   "turn.ended": (data, { text }) => {
     const message = data.message === undefined ? {} : { message: text(data.message) };
     const warnings = data.warnings && { warnings: data.warnings.map(text) };
     return { type: "turn.ended", data: { ...data, ...message, ...warnings } };
   },
   message: ({ message }, { fields }) => ({ type: "message", data: { message: fields(message) } }),
-  "permission.asked": kept("permission.asked"),
+  "permission.asked": keepData("permission.asked"),
   "permission.answered": (data, masks) => ({ type: "permission.answered", data: maskAnswer(data, masks) }),
-  "question.asked": kept("question.asked"),
+  "question.asked": keepData("question.asked"),
   "question.answered": (data, masks) => ({ type: "question.answered", data: maskAnswer(data, masks) }),
-  "request.passed": kept("request.passed"),
+  "request.passed": keepData("request.passed"),
   "background.changed": ({ tasks }, { text }) => {
     const masked = tasks.map((task) => ({ ...task, description: text(task.description) }));
     return { type: "background.changed", data: { tasks: masked } };
@@ -116,7 +116,7 @@ const EVENT_MASKS: ByEventType<SessionEvent, [Masks]> = {
     const details = data.details && { details: fields(data.details) };
     return { type: "notice", data: { ...data, message: text(data.message), ...details } };
   },
-  "process.started": kept("process.started"),
+  "process.started": keepData("process.started"),
   "process.exited": (data, { text }) => {
     const error = data.error === undefined ? {} : { error: text(data.error) };
     return { type: "process.exited", data: { ...data, ...error } };
@@ -142,7 +142,7 @@ export interface KnownSecrets {
   readonly phrases: readonly string[];
 }
 
-export function knownOf(found: Iterable<string>): KnownSecrets {
+export function compileSecrets(found: Iterable<string>): KnownSecrets {
   // Longest first, because one secret may begin with another.
   const values = [...new Set(found)].toSorted((a, b) => b.length - a.length);
   if (values.length === 0) return { pattern: undefined, phrases: [] };
@@ -157,12 +157,12 @@ function maskEntries(value: object, text: MaskText, above: readonly object[]): J
   const inside = [...above, value];
   const masked = new Map<string, unknown>();
   for (const [key, each] of Object.entries(value))
-    masked.set(freeName(text(key), masked), maskValue(each, text, inside));
+    masked.set(unusedName(text(key), masked), maskValue(each, text, inside));
   return Object.fromEntries(masked);
 }
 
 /** Adds a number to a masked field name that is taken, because two secrets have the same mask and no value may be lost. */
-function freeName(name: string, taken: ReadonlyMap<string, unknown>): string {
+function unusedName(name: string, taken: ReadonlyMap<string, unknown>): string {
   let free = name;
   for (let count = 2; taken.has(free); count += 1) free = `${name} ${String(count)}`;
   return free;

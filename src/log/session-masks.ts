@@ -1,4 +1,4 @@
-import { knownOf, type KnownSecrets, type Masker, maskerOf, secretValues } from "./mask.ts";
+import { compileSecrets, type KnownSecrets, type Masker, createDynamicMasker, secretValues } from "./mask.ts";
 
 /**
  * Chooses the secrets that are masked. A session's events are masked by the secrets of the environments used in the session: a
@@ -25,7 +25,7 @@ export function createSessionMasks(own: Variables): SessionMasks {
   const all = new Secrets(ownValues);
   const sessions = new Map<string, Secrets>();
   return {
-    ...maskerOf(() => all.known),
+    ...createDynamicMasker(() => all.known),
     learn: (variables, sessionId) => {
       const values = secretValues(variables);
       all.add(values);
@@ -37,7 +37,7 @@ export function createSessionMasks(own: Variables): SessionMasks {
       const [oldest] = sessions.keys();
       if (sessions.size > MAX_SESSIONS && oldest !== undefined) sessions.delete(oldest);
     },
-    ofSession: (sessionId) => maskerOf(() => (sessions.get(sessionId) ?? all).known),
+    ofSession: (sessionId) => createDynamicMasker(() => (sessions.get(sessionId) ?? all).known),
   };
 }
 
@@ -53,7 +53,7 @@ class Secrets {
   }
 
   get known(): KnownSecrets {
-    this.#known ??= knownOf([...this.#own, ...this.#learned]);
+    this.#known ??= compileSecrets([...this.#own, ...this.#learned]);
     return this.#known;
   }
 

@@ -2,7 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import type { Fields } from "./message.ts";
-import { idTaken, isId, Unanswered, type Id } from "./unanswered.ts";
+import { duplicateIdText, isId, UnansweredRequests, type Id } from "./unanswered-requests.ts";
 
 const INVALID_REQUEST = -32_600;
 const INTERNAL_ERROR = -32_603;
@@ -26,7 +26,7 @@ interface TransportOptions {
  */
 export class ClientTransport extends StdioServerTransport {
   readonly #options: TransportOptions;
-  readonly #unanswered = new Unanswered();
+  readonly #unanswered = new UnansweredRequests();
   /** Ids of open requests of this server to the client. */
   readonly #asked = new Set<Id>();
   #hasInput = true;
@@ -51,15 +51,15 @@ export class ClientTransport extends StdioServerTransport {
    * Notes a message of the client. Returns true if the SDK should get the message; refuses a request with the id of another
    * open request.
    */
-  hears(message: Fields): boolean {
+  acceptMessage(message: Fields): boolean {
     const { id, method } = message;
     if (method === undefined && isId(id)) this.#asked.delete(id);
     if (method !== undefined && this.#unanswered.has(id)) {
-      this.refuse(JSON.stringify(id), { code: INVALID_REQUEST, message: idTaken("connection") });
+      this.refuse(JSON.stringify(id), { code: INVALID_REQUEST, message: duplicateIdText("connection") });
       return false;
     }
-    this.#unanswered.heard(message);
-    this.#look();
+    this.#unanswered.noteReceived(message);
+    this.#endWaitIfAnswered();
     return true;
   }
 
@@ -72,8 +72,8 @@ export class ClientTransport extends StdioServerTransport {
     }
     // `super.send` writes before it returns, so the answer counts as sent at once.
     const sent = super.send(message);
-    this.#unanswered.said(fields);
-    this.#look();
+    this.#unanswered.noteSent(fields);
+    this.#endWaitIfAnswered();
     return sent;
   }
 
@@ -105,7 +105,7 @@ export class ClientTransport extends StdioServerTransport {
     this.#options.onEnd();
   }
 
-  #look(): void {
+  #endWaitIfAnswered(): void {
     if (this.#unanswered.isEmpty) this.#stopWaiting();
   }
 

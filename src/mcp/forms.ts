@@ -1,7 +1,7 @@
 import { inputRequired, type InputRequiredResult, type ServerContext } from "@modelcontextprotocol/server";
 import type { Form, FormAnswer, NeedsInput } from "../tools/elicitation/needs-input.ts";
-import { formAnswer, type Round } from "./call.ts";
-import type { States } from "./states.ts";
+import { formAnswer, type Round } from "./tool-call.ts";
+import type { RequestStates } from "./form-state.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /**
@@ -10,13 +10,13 @@ import { MAX_TIMER_MS } from "../domain/timer.ts";
  * dialog ends the whole call, and an obsolete dialog stays open.
  */
 
-export async function sendAway(
+export async function endWithForms(
   { requests, state }: NeedsInput,
   context: ServerContext,
-  states: States,
+  states: RequestStates,
 ): Promise<InputRequiredResult> {
   const inputRequests = Object.fromEntries(
-    Object.entries(requests).map(([key, form]) => [key, inputRequired.elicit(paramsOf(form))]),
+    Object.entries(requests).map(([key, form]) => [key, inputRequired.elicit(elicitParams(form))]),
   );
   return inputRequired({ inputRequests, requestState: await states.mint(state, context) });
 }
@@ -25,7 +25,7 @@ export async function sendAway(
  * Asks a legacy client during the call, and resolves to the next round. Limits dialogs to `withinMs`, because the client gives
  * up its call after a time of its own.
  */
-export async function askDuring(needs: NeedsInput, context: ServerContext): Promise<Round> {
+export async function askDuringCall(needs: NeedsInput, context: ServerContext): Promise<Round> {
   const enough = new AbortController();
   const { signal } = context.mcpReq;
   const stop = () => enough.abort();
@@ -47,7 +47,7 @@ export async function askDuring(needs: NeedsInput, context: ServerContext): Prom
 
 async function askFor(form: Form, { mcpReq }: ServerContext, signal: AbortSignal): Promise<FormAnswer> {
   try {
-    const request = { method: "elicitation/create" as const, params: paramsOf(form) };
+    const request = { method: "elicitation/create" as const, params: elicitParams(form) };
     // `signal` ends the form, so the SDK's timeout for requests is set to the maximum.
     const answer = await mcpReq.send(request, { signal, timeout: MAX_TIMER_MS });
     return formAnswer({ form: answer }, "form") ?? { action: "cancel" };
@@ -57,6 +57,6 @@ async function askFor(form: Form, { mcpReq }: ServerContext, signal: AbortSignal
   }
 }
 
-export function paramsOf({ message, schema }: Form) {
+export function elicitParams({ message, schema }: Form) {
   return { mode: "form" as const, message, requestedSchema: { ...schema, properties: { ...schema.properties } } };
 }

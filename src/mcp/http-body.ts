@@ -1,5 +1,5 @@
 import { readMessage, type Fields, type MessageProblem } from "./message.ts";
-import { idTaken } from "./unanswered.ts";
+import { duplicateIdText } from "./unanswered-requests.ts";
 
 /** Validates the messages of an HTTP request for the SDK: one message, or a batch of a client of 2025. */
 
@@ -7,14 +7,14 @@ import { idTaken } from "./unanswered.ts";
 type BodyReading = { readonly body: unknown; readonly refusal?: undefined } | { readonly refusal: Response };
 
 const INVALID_REQUEST = -32_600;
-const OTHER = "Invalid request: another message of this batch is invalid.";
+const OTHER_INVALID = "Invalid request: another message of this batch is invalid.";
 
 /** `body` is `undefined` for a request without a body. */
 export function readBody(value: unknown): BodyReading {
   if (value === undefined) return { body: undefined };
   if (Array.isArray(value) && value.length > 0) return readBatch(value);
   const { message, problem } = readMessage(value);
-  return problem ? { refusal: refuse(answerTo(problem)) } : { body: message };
+  return problem ? { refusal: refuse(problemAnswer(problem)) } : { body: message };
 }
 
 /**
@@ -28,19 +28,21 @@ function readBatch(values: readonly unknown[]): BodyReading {
     return { body: readings.map(({ message }) => message) };
   }
   const answers = readings.flatMap(({ message, problem }) => {
-    if (problem) return problem.id === undefined ? [] : [answerTo(problem)];
+    if (problem) return problem.id === undefined ? [] : [problemAnswer(problem)];
     if (!isRequest(message)) return [];
     const { id } = message;
-    return [answer(id, twice.has(id) ? idTaken("batch") : OTHER)];
+    return [invalidRequestAnswer(id, twice.has(id) ? duplicateIdText("batch") : OTHER_INVALID)];
   });
   return {
-    refusal: refuse(answers.length > 0 ? answers : answer(null, "Invalid request: the batch has no valid message.")),
+    refusal: refuse(
+      answers.length > 0 ? answers : invalidRequestAnswer(null, "Invalid request: the batch has no valid message."),
+    ),
   };
 }
 
 /** Refuses a message with the id of another open request. */
-export function refuseTaken(id: unknown): Response {
-  return refuse(answer(id, idTaken("session")));
+export function refuseDuplicateId(id: unknown): Response {
+  return refuse(invalidRequestAnswer(id, duplicateIdText("session")));
 }
 
 /** True if the sender expects an answer. */
@@ -48,11 +50,11 @@ export function isRequest(message: Fields): boolean {
   return message["id"] !== undefined && message["method"] !== undefined;
 }
 
-function answerTo({ code, id = null, message }: MessageProblem) {
+function problemAnswer({ code, id = null, message }: MessageProblem) {
   return { jsonrpc: "2.0", id, error: { code, message } };
 }
 
-function answer(id: unknown, message: string) {
+function invalidRequestAnswer(id: unknown, message: string) {
   return { jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } };
 }
 

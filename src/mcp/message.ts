@@ -16,7 +16,7 @@ export interface MessageProblem {
 }
 
 /** `message` is the parsed value itself if nothing was changed. */
-export type Reading =
+export type MessageReading =
   | { readonly message: Fields; readonly problem?: undefined }
   | { readonly message?: undefined; readonly problem: MessageProblem };
 
@@ -26,25 +26,25 @@ const INVALID_PARAMS = -32_602;
 /** Maximum length of an id, characters. Ids are kept until they are repeated in the answer. */
 const MAX_ID = 1_000;
 
-const WHOLE = `a whole number between ±${String(Number.MAX_SAFE_INTEGER)}`;
-const BAD_ID = `id: must be ${WHOLE}, or a string of at most ${String(MAX_ID)} characters.`;
+const WHOLE_NUMBER = `a whole number between ±${String(Number.MAX_SAFE_INTEGER)}`;
+const BAD_ID = `id: must be ${WHOLE_NUMBER}, or a string of at most ${String(MAX_ID)} characters.`;
 
-export function readMessage(value: unknown): Reading {
-  if (Array.isArray(value)) return invalid("this message is a batch. Send each message alone.", null);
-  if (!isObject(value)) return invalid("the message must be a JSON object.", null);
+export function readMessage(value: unknown): MessageReading {
+  if (Array.isArray(value)) return invalidRequest("this message is a batch. Send each message alone.", null);
+  if (!isObject(value)) return invalidRequest("the message must be a JSON object.", null);
   const { id, method } = value;
   if (isAnswer(value)) return readAnswer(value);
-  const isNotification = !("id" in value) || (id === null && isOfNotification(method));
-  const answered = isNotification ? undefined : answerable(id);
+  const isNotification = !("id" in value) || (id === null && isNotificationMethod(method));
+  const answered = isNotification ? undefined : answerableId(id);
   const problem = problemInRequest(value, isNotification);
-  if (problem !== undefined) return invalid(problem, answered);
-  const params = value["params"] === null ? undefined : asField("params", value["params"]);
-  const wrong = problemIn(params);
+  if (problem !== undefined) return invalidRequest(problem, answered);
+  const params = value["params"] === null ? undefined : normalizeField("params", value["params"]);
+  const wrong = problemInParams(params);
   if (wrong !== undefined) {
     return { problem: { code: INVALID_PARAMS, message: `Invalid params: ${wrong}`, id: answered } };
   }
   const given = { ...(!isNotification && { id }), ...(params !== undefined && { params }) };
-  return { message: as(value, { jsonrpc: "2.0", method, ...given }) };
+  return { message: keepIfEqual(value, { jsonrpc: "2.0", method, ...given }) };
 }
 
 /** Treats `null` as absent, because clients without optional fields send `null`. */
@@ -54,11 +54,11 @@ function isAnswer({ error = null, method = null, result = null }: Fields): boole
 
 function problemInRequest(value: Fields, isNotification: boolean): string | undefined {
   const { error = null, id, jsonrpc, method, result = null } = value;
-  if (!isNotification && !isId(id)) return BAD_ID;
+  if (!isNotification && !isValidId(id)) return BAD_ID;
   if (jsonrpc !== "2.0") return 'jsonrpc: must be "2.0".';
   if (typeof method !== "string") return "method: must be a string.";
   if (result !== null || error !== null) return "result, error: not allowed in a request.";
-  return isNotification || !isOfNotification(method)
+  return isNotification || !isNotificationMethod(method)
     ? undefined
     : `id: not allowed in a notification (${method}). Leave it out.`;
 }
@@ -67,29 +67,31 @@ function problemInRequest(value: Fields, isNotification: boolean): string | unde
  * Validates an answer to a request of this server. Turns an invalid answer into an error, because the waiting request must fail
  * and a client expects no reply.
  */
-function readAnswer(value: Fields): Reading {
+function readAnswer(value: Fields): MessageReading {
   const { error = null, id, jsonrpc, result = null } = value;
-  if (!isId(id)) return invalid(BAD_ID, undefined);
-  const wrong = (problem: string): Reading => {
+  if (!isValidId(id)) return invalidRequest(BAD_ID, undefined);
+  const wrong = (problem: string): MessageReading => {
     const message = `Invalid answer: ${problem}`;
     return { message: { jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } } };
   };
   if (jsonrpc !== "2.0") return wrong('jsonrpc: must be "2.0".');
   if (error !== null) {
-    const isError = hasTexts(error, ["message"]) && Number.isSafeInteger(error["code"]);
-    return isError ? { message: as(value, { jsonrpc, id, error }) } : wrong("error: must have a code and a message.");
+    const isError = hasStrings(error, ["message"]) && Number.isSafeInteger(error["code"]);
+    return isError
+      ? { message: keepIfEqual(value, { jsonrpc, id, error }) }
+      : wrong("error: must have a code and a message.");
   }
   if (!isObject(result)) return wrong("result: must be an object.");
   const given = Object.entries(result).filter(([, each]) => each !== null);
   const isSame = given.length === Object.keys(result).length;
-  return { message: as(value, { jsonrpc, id, result: isSame ? result : Object.fromEntries(given) }) };
+  return { message: keepIfEqual(value, { jsonrpc, id, result: isSame ? result : Object.fromEntries(given) }) };
 }
 
 const PREFIX = "io.modelcontextprotocol/";
 const LEVELS: readonly unknown[] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /** Returns a problem with `_meta` or the type of `params`; parameters of a method are checked by its schema. */
-function problemIn(params: unknown): string | undefined {
+function problemInParams(params: unknown): string | undefined {
   if (params === undefined) return undefined;
   if (!isObject(params)) return "params: must be an object.";
   const { _meta: meta } = params;
@@ -97,10 +99,11 @@ function problemIn(params: unknown): string | undefined {
   if (!isObject(meta)) return "params._meta: must be an object.";
   const { progressToken: token } = meta;
   if (token !== undefined && typeof token !== "string" && !Number.isSafeInteger(token)) {
-    return `params._meta.progressToken: must be a string, or ${WHOLE}.`;
+    return `params._meta.progressToken: must be a string, or ${WHOLE_NUMBER}.`;
   }
   const task = meta[`${PREFIX}related-task`];
-  if (task !== undefined && !hasTexts(task, ["taskId"])) return named("related-task", "an object with a taskId");
+  if (task !== undefined && !hasStrings(task, ["taskId"]))
+    return metaProblem("related-task", "an object with a taskId");
   return problemInEnvelope(meta);
 }
 
@@ -108,55 +111,60 @@ function problemIn(params: unknown): string | undefined {
  * First protocol version whose requests describe their client in `_meta`; requests of earlier versions may carry some of these
  * fields.
  */
-const LATER = "2026";
+const FIRST_MODERN_VERSION = "2026";
 
 /** Returns a problem with the client's description in `_meta`. The SDK would refuse the request without naming the field. */
 function problemInEnvelope(meta: Fields): string | undefined {
   const version = meta[`${PREFIX}protocolVersion`];
   if (version === undefined) return undefined;
-  if (typeof version !== "string") return named("protocolVersion", "a string");
-  if (version < LATER) return undefined;
+  if (typeof version !== "string") return metaProblem("protocolVersion", "a string");
+  if (version < FIRST_MODERN_VERSION) return undefined;
   const info = meta[`${PREFIX}clientInfo`];
-  if (info !== undefined && !hasTexts(info, ["name", "version"])) {
-    return named("clientInfo", "an object with a name and a version");
+  if (info !== undefined && !hasStrings(info, ["name", "version"])) {
+    return metaProblem("clientInfo", "an object with a name and a version");
   }
-  if (!isObject(meta[`${PREFIX}clientCapabilities`])) return named("clientCapabilities", "an object; {} for none");
+  if (!isObject(meta[`${PREFIX}clientCapabilities`]))
+    return metaProblem("clientCapabilities", "an object; {} for none");
   const level = meta[`${PREFIX}logLevel`];
-  return level === undefined || LEVELS.includes(level) ? undefined : named("logLevel", `one of ${LEVELS.join(", ")}`);
+  return level === undefined || LEVELS.includes(level)
+    ? undefined
+    : metaProblem("logLevel", `one of ${LEVELS.join(", ")}`);
 }
 
-function named(key: string, kind: string): string {
+function metaProblem(key: string, kind: string): string {
   return `params._meta["${PREFIX}${key}"]: must be ${kind}.`;
 }
 
-function hasTexts(value: unknown, keys: readonly string[]): value is Fields {
+function hasStrings(value: unknown, keys: readonly string[]): value is Fields {
   return isObject(value) && keys.every((key) => typeof value[key] === "string");
 }
 
 /** Fields whose content belongs to the client: `null` inside is a value. */
-const FREE = new Set(["arguments", "inputResponses"]);
+const CLIENT_FIELDS = new Set(["arguments", "inputResponses"]);
 /** Fields for which some programs send an empty list in place of an empty object. */
-const OBJECTS = new Set(["_meta", "arguments", "capabilities", "params"]);
+const OBJECT_FIELDS = new Set(["_meta", "arguments", "capabilities", "params"]);
 /** Required fields that may be empty: `null` means {}. */
-const CAPABILITIES = new Set(["capabilities", `${PREFIX}clientCapabilities`]);
+const CAPABILITY_FIELDS = new Set(["capabilities", `${PREFIX}clientCapabilities`]);
 
 /** Removes `null` fields, which mean absent fields. Returns `value` itself if there are none. */
 function withoutNulls(value: unknown): unknown {
   if (!isObject(value)) return value;
-  const all = Object.entries(value).map(([key, each]) => [key, each ?? (CAPABILITIES.has(key) ? {} : null)] as const);
-  const kept = all.flatMap(([key, each]) => (each === null ? [] : [[key, asField(key, each)] as const]));
+  const all = Object.entries(value).map(
+    ([key, each]) => [key, each ?? (CAPABILITY_FIELDS.has(key) ? {} : null)] as const,
+  );
+  const kept = all.flatMap(([key, each]) => (each === null ? [] : [[key, normalizeField(key, each)] as const]));
   const isSame = kept.length === all.length && kept.every(([key, each]) => each === value[key]);
   return isSame ? value : Object.fromEntries(kept);
 }
 
-function asField(key: string, value: unknown): unknown {
-  if (OBJECTS.has(key) && Array.isArray(value) && value.length === 0) return {};
-  if (key === "arguments") return asObject(value);
-  return FREE.has(key) ? value : withoutNulls(value);
+function normalizeField(key: string, value: unknown): unknown {
+  if (OBJECT_FIELDS.has(key) && Array.isArray(value) && value.length === 0) return {};
+  if (key === "arguments") return parseIfJsonObject(value);
+  return CLIENT_FIELDS.has(key) ? value : withoutNulls(value);
 }
 
 /** Parses `arguments` sent as a string: some models write all arguments of a call as one text. */
-function asObject(value: unknown): unknown {
+function parseIfJsonObject(value: unknown): unknown {
   if (typeof value !== "string" || exceededBy(Buffer.from(value), MESSAGE_BOUNDS)) return value;
   try {
     const read: unknown = JSON.parse(value);
@@ -167,18 +175,18 @@ function asObject(value: unknown): unknown {
 }
 
 /** Returns `value` itself if its fields equal `fields`. */
-function as(value: Fields, fields: Fields): Fields {
+function keepIfEqual(value: Fields, fields: Fields): Fields {
   const keys = Object.keys(value);
   const isSame = keys.length === Object.keys(fields).length && keys.every((key) => value[key] === fields[key]);
   return isSame ? value : fields;
 }
 
-function isOfNotification(method: unknown): boolean {
+function isNotificationMethod(method: unknown): boolean {
   return typeof method === "string" && method.startsWith("notifications/");
 }
 
 /** Returns an invalid id too, so that the sender can find its request. */
-function answerable(id: unknown): string | number | null {
+function answerableId(id: unknown): string | number | null {
   return typeof id === "string" || typeof id === "number" ? id : null;
 }
 
@@ -186,10 +194,10 @@ function isObject(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function isId(id: unknown): boolean {
+function isValidId(id: unknown): boolean {
   return typeof id === "string" ? id.length <= MAX_ID : Number.isSafeInteger(id);
 }
 
-function invalid(problem: string, id: MessageProblem["id"]): Reading {
+function invalidRequest(problem: string, id: MessageProblem["id"]): MessageReading {
   return { problem: { code: INVALID_REQUEST, message: `Invalid request: ${problem}`, id } };
 }

@@ -19,12 +19,12 @@ export function nameFields(server: McpServer): void {
   const connect = server.connect.bind(server);
   server.connect = async (transport) => {
     const send = transport.send.bind(transport);
-    transport.send = async (message, options) => send(withNames(message), options);
+    transport.send = async (message, options) => send(withFieldNames(message), options);
     return connect(transport);
   };
 }
 
-function withNames(message: Message): Message {
+function withFieldNames(message: Message): Message {
   if (!("error" in message)) return message;
   const { code, message: text } = message.error;
   if (code !== INVALID_PARAMS && code !== INTERNAL_ERROR) return message;

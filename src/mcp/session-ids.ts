@@ -53,7 +53,7 @@ export class SessionIds {
   /** `body` is the message that begins the session. */
   async issue(principal: Principal, body: unknown): Promise<string> {
     const [at, random] = [Math.floor(Date.now() / 1_000), randomBytes(RANDOM_BYTES).toString("base64url")];
-    const payload: Payload = [random, at, ...said(body)];
+    const payload: Payload = [random, at, ...openingFields(body)];
     const encoded = Buffer.from(JSON.stringify(payload)).toString("base64url");
     return `${encoded}.${await this.#sign(principal, encoded)}`;
   }
@@ -88,7 +88,7 @@ function isSame(given: string, right: string): boolean {
 }
 
 /** Reads the opening from `initialize`. Another message begins no session, so its id may carry empty fields. */
-function said(body: unknown): [string, FormKind[], string, string] {
+function openingFields(body: unknown): [string, FormKind[], string, string] {
   const { data } = Initialize.safeParse([body].flat()[0]);
   if (!data) return ["", [], "", ""];
   const { capabilities, clientInfo, protocolVersion } = data.params;

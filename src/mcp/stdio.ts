@@ -3,14 +3,14 @@ import { setImmediate as untilRead } from "node:timers/promises";
 import type { McpRequestContext, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio, type StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { ClientTransport } from "./client-transport.ts";
-import { readLine } from "./lines/check.ts";
-import { LineGuard, type LongLine } from "./lines/guard.ts";
+import { readLine } from "./lines/read-line.ts";
+import { LineGuard, type LongLine } from "./lines/line-guard.ts";
 import type { ServerOptions } from "./server-options.ts";
-import { createMcpServer } from "./server.ts";
-import { Listens } from "./watch/listens.ts";
+import { createMcpServer } from "./mcp-server.ts";
+import { StdioSubscriptions } from "./watch/stdio-subscriptions.ts";
 
 /** Maximum bytes of a message: the longest prompt fits, even with each character escaped in six bytes. */
-const MAX_MESSAGE = 33_554_432;
+const MAX_MESSAGE_BYTES = 33_554_432;
 
 const INVALID_REQUEST = -32_600;
 const INTERNAL_ERROR = -32_603;
@@ -42,7 +42,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
       log.warn("a line on stdin is not a valid message", { problem });
       if (id !== undefined) transport.refuse(id, { code, message: problem });
     }
-    return message && transport.hears(message) ? line : undefined;
+    return message && transport.acceptMessage(message) ? line : undefined;
   };
   const atEnd = async (): Promise<void> => {
     await untilRead();
@@ -50,13 +50,13 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
     // Gives listen requests their results, too.
     await handle.close();
   };
-  const guard = new LineGuard({ most: MAX_MESSAGE, onLongLine, take, atEnd });
+  const guard = new LineGuard({ most: MAX_MESSAGE_BYTES, onLongLine, take, atEnd });
   let closing = false;
   const onEnd = () => {
     listens.close();
     if (!closing) onClose();
   };
-  const onLate = () => options.leaving?.answerNow();
+  const onLate = () => options.leaving?.endWaits();
   const transport = new ClientTransport({ stdin: guard, stdout, lastAnswersMs: options.lastAnswersMs, onLate, onEnd });
   let serving: McpServer | undefined;
   let isListening = false;
@@ -69,8 +69,8 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
     // Clients of the earlier era are notified through their own subscriptions, and do not know `subscriptions/listen`.
     if (isListening) serving?.server.sendResourceUpdated({ uri }).catch(onError);
   };
-  const listens = new Listens(options.following, update);
-  listenFirst(transport, listens, onError);
+  const listens = new StdioSubscriptions(options.following, update);
+  interceptListening(transport, listens, onError);
   pipeline(stdin, guard, () => undefined);
   return {
     close: async () => {
@@ -82,7 +82,11 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
 }
 
 /** Handles listen requests and their cancellations before the SDK does. Later messages wait, so that the order is kept. */
-function listenFirst(transport: StdioServerTransport, listens: Listens, onError: (error: Error) => void): void {
+function interceptListening(
+  transport: StdioServerTransport,
+  listens: StdioSubscriptions,
+  onError: (error: Error) => void,
+): void {
   const { onmessage: deliver } = transport;
   let before: Promise<void> | undefined;
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
@@ -107,6 +111,6 @@ function cannotFollow(id: string | number) {
 }
 
 function tooLong({ bytes }: LongLine) {
-  const message = `The message has ${String(bytes)} bytes; at most ${String(MAX_MESSAGE)} are allowed. Send less at once.`;
+  const message = `The message has ${String(bytes)} bytes; at most ${String(MAX_MESSAGE_BYTES)} are allowed. Send less at once.`;
   return { code: INVALID_REQUEST, message };
 }

@@ -2,9 +2,9 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { findProgram, isExecutable, ownPath, programFolders, projectOf } from "../security/programs.ts";
+import { findProgram, isExecutable, ownPath, programFolders, findProject } from "../security/find-program.ts";
 import { killTree, startTime } from "../claude/supervise/tree.ts";
-import { NPM_MISSING, type Fault } from "./faults.ts";
+import { NPM_MISSING, type Fault } from "./install-faults.ts";
 import type { Pinned } from "./pinned.ts";
 
 /** Runs npm to install one package with a known integrity value into a folder of its own. */
@@ -25,14 +25,14 @@ export async function findNpm(environment: Environment, node = process.execPath)
   if (process.platform === "win32") {
     // Runs `npm-cli.js` with Node, because `npm.cmd` would need a shell.
     const path = environment["PATH"] ?? environment["Path"] ?? "";
-    const folders = [...(await programFolders(path, await projectOf(process.cwd()))), beside];
+    const folders = [...(await programFolders(path, await findProject(process.cwd()))), beside];
     const script = folders
       .map((folder) => join(folder, "node_modules/npm/bin/npm-cli.js"))
       .find((file) => existsSync(file));
     return script === undefined ? undefined : { program: node, words: [script] };
   }
   const own = join(beside, "npm");
-  const found = await findProgram("npm", environment, await projectOf(process.cwd()));
+  const found = await findProgram("npm", environment, await findProject(process.cwd()));
   const program = found ?? ((await isExecutable(own)) ? own : undefined);
   return program === undefined ? undefined : { program, words: [] };
 }
@@ -47,7 +47,7 @@ async function npmEnvironment(environment: Environment): Promise<NodeJS.ProcessE
 }
 
 /** Restricts npm to the given folder and its manifest. Retry delays are short because the user waits. */
-const WORDS = [
+const NPM_ARGUMENTS = [
   "ci",
   "--ignore-scripts",
   "--global=false",
@@ -80,24 +80,24 @@ export async function runNpm(pinned: Pinned, folder: string, environment: Enviro
   const env = await npmEnvironment(environment);
   const output = openSync(join(folder, OUTPUT), "w", 0o600);
   try {
-    const child = spawn(npm.program, [...npm.words, ...WORDS, `--prefix=${folder}`], {
+    const child = spawn(npm.program, [...npm.words, ...NPM_ARGUMENTS, `--prefix=${folder}`], {
       cwd: folder,
       env,
       stdio: ["ignore", output, output],
       detached: true,
       windowsHide: true,
     });
-    const ended = endOf(child);
-    if (child.pid !== undefined) await note(folder, child.pid);
+    const ended = waitForEnd(child);
+    if (child.pid !== undefined) await noteProcess(folder, child.pid);
     const fault = await ended;
-    return fault && ((await saidIn(folder)) ?? fault);
+    return fault && ((await readNpmError(folder)) ?? fault);
   } finally {
     closeSync(output);
   }
 }
 
 /** Resolves to the fault, `undefined` on success. Kills npm with all its children after `NPM_MS`. */
-async function endOf(child: ChildProcess): Promise<Fault | undefined> {
+async function waitForEnd(child: ChildProcess): Promise<Fault | undefined> {
   return new Promise((resolve) => {
     const end = (text?: string) => {
       clearTimeout(timer);
@@ -115,12 +115,12 @@ async function endOf(child: ChildProcess): Promise<Fault | undefined> {
   });
 }
 
-async function note(folder: string, pid: number): Promise<void> {
+async function noteProcess(folder: string, pid: number): Promise<void> {
   await writeFile(join(folder, PROCESS), JSON.stringify({ pid, startedAt: (await startTime(pid)) ?? "" }));
 }
 
 /** True while the npm that installs into `folder` is running. */
-export async function npmRuns(folder: string): Promise<boolean> {
+export async function isNpmRunning(folder: string): Promise<boolean> {
   try {
     const parse: (text: string) => { pid: number; startedAt: string } = JSON.parse;
     const { pid, startedAt } = parse(await readFile(join(folder, PROCESS), "utf8"));
@@ -137,7 +137,7 @@ export function isComplete(folder: string, pinned: Pinned): boolean {
 }
 
 /** Reads the error from npm's output: its code, and the first line with a description. */
-async function saidIn(folder: string): Promise<Fault | undefined> {
+async function readNpmError(folder: string): Promise<Fault | undefined> {
   const said = await readFile(join(folder, OUTPUT), "utf8").catch(() => "");
   const lines = said.split("\n").flatMap((line) => /^npm (?:error|ERR!) (.+)$/.exec(line)?.[1] ?? []);
   const code = lines.map((line) => /^code (\S+)$/.exec(line)?.[1]).find((found) => found !== undefined);

@@ -3,8 +3,8 @@ import { access, mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promis
 import { basename, join, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isAlive } from "../claude/supervise/tree.ts";
-import { existing, InstallError, type Fault } from "./faults.ts";
-import { breakLock, holderOf, isHeld, takeLock, type Holder } from "./lock.ts";
+import { nearestExisting, InstallError, type Fault } from "./install-faults.ts";
+import { breakLock, readHolder, isHeld, takeLock, type Holder } from "./install-lock.ts";
 import { isComplete, runNpm } from "./npm.ts";
 import type { Pinned } from "./pinned.ts";
 
@@ -13,23 +13,23 @@ import type { Pinned } from "./pinned.ts";
  * complete, so that a folder with the final name is always usable.
  */
 
-interface Place {
+interface CacheOptions {
   /** Cache folder of this program. */
   readonly cacheFolder: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 /** Interval of checks while another server installs, ms. */
-const LOOK_MS = 200;
+const POLL_MS = 200;
 /** Packages that no server has used for this time are removed, ms. */
 const UNUSED_MS = 30 * 86_400_000;
 
 export class PackageCache {
   readonly #folder: string;
-  readonly #environment: Place["environment"];
+  readonly #environment: CacheOptions["environment"];
   readonly #running = new Map<string, Promise<void>>();
 
-  constructor({ cacheFolder, environment }: Place) {
+  constructor({ cacheFolder, environment }: CacheOptions) {
     this.#folder = join(cacheFolder, "packages");
     this.#environment = environment;
   }
@@ -39,7 +39,7 @@ export class PackageCache {
   }
 
   /** Returns the file to load or start, `undefined` if the package is not installed. Counts as a use of the package. */
-  entryOf(pinned: Pinned): string | undefined {
+  findEntry(pinned: Pinned): string | undefined {
     const file = join(this.#target(pinned), "node_modules", pinned.name, pinned.entry);
     if (!existsSync(file)) return undefined;
     void this.#noteUse(pinned);
@@ -59,28 +59,28 @@ export class PackageCache {
 
   /** Resolves to the installed size in bytes, including an installation by another server in progress. */
   async installedBytes(pinned: Pinned): Promise<number> {
-    if (this.entryOf(pinned) !== undefined) return pinned.bytes;
-    const holder = await holderOf(this.#lock(pinned));
+    if (this.findEntry(pinned) !== undefined) return pinned.bytes;
+    const holder = await readHolder(this.#lock(pinned));
     if (!holder) return 0;
     return Math.min(await bytesBelow(join(holder.folder, "node_modules")), pinned.bytes);
   }
 
-  async #install(pinned: Pinned, environment: Place["environment"]): Promise<void> {
+  async #install(pinned: Pinned, environment: CacheOptions["environment"]): Promise<void> {
     try {
       await makeFolder(this.#folder);
-      while (this.entryOf(pinned) === undefined) await this.#advance(pinned, environment);
+      while (this.findEntry(pinned) === undefined) await this.#advance(pinned, environment);
     } catch (error) {
       if (error instanceof InstallError) throw error;
       throw new InstallError(pinned, this.#folder, faultOf(error));
     }
   }
 
-  async #advance(pinned: Pinned, environment: Place["environment"]): Promise<void> {
+  async #advance(pinned: Pinned, environment: CacheOptions["environment"]): Promise<void> {
     const lock = this.#lock(pinned);
     const draft = `${this.#target(pinned)}.${String(process.pid)}.draft`;
     if (!(await takeLock(lock, draft))) {
-      const holder = await holderOf(lock);
-      return (await isHeld(lock, holder)) ? sleep(LOOK_MS) : this.#takeOver(pinned, holder);
+      const holder = await readHolder(lock);
+      return (await isHeld(lock, holder)) ? sleep(POLL_MS) : this.#takeOver(pinned, holder);
     }
     try {
       await this.#fetchLocked(pinned, draft, environment);
@@ -89,16 +89,16 @@ export class PackageCache {
     }
   }
 
-  async #fetchLocked(pinned: Pinned, draft: string, environment: Place["environment"]): Promise<void> {
+  async #fetchLocked(pinned: Pinned, draft: string, environment: CacheOptions["environment"]): Promise<void> {
     // Checked again, because another server may have finished just before `takeLock`.
-    if (this.entryOf(pinned) !== undefined) return;
+    if (this.findEntry(pinned) !== undefined) return;
     try {
       await rm(draft, { recursive: true, force: true });
       await mkdir(draft, { mode: 0o700 });
       const fault = await runNpm(pinned, draft, environment);
       if (fault) throw new InstallError(pinned, this.#folder, fault);
       if (!isComplete(draft, pinned)) throw new InstallError(pinned, this.#folder, INCOMPLETE);
-      await this.#settle(pinned, draft);
+      await this.#publish(pinned, draft);
     } finally {
       await rm(draft, { recursive: true, force: true }).catch(() => undefined);
     }
@@ -107,15 +107,15 @@ export class PackageCache {
   /** Breaks the lock of a dead server. Uses its draft if npm has finished there, and removes the draft. */
   async #takeOver(pinned: Pinned, dead: Holder | undefined): Promise<void> {
     if (!(await breakLock(this.#lock(pinned), dead)) || !dead || !this.#isDraft(dead.folder)) return;
-    if (isComplete(dead.folder, pinned)) await this.#settle(pinned, dead.folder);
+    if (isComplete(dead.folder, pinned)) await this.#publish(pinned, dead.folder);
     await rm(dead.folder, { recursive: true, force: true });
   }
 
-  async #settle(pinned: Pinned, draft: string): Promise<void> {
+  async #publish(pinned: Pinned, draft: string): Promise<void> {
     const target = this.#target(pinned);
     await rename(draft, target).catch(async () => {
       // If another server was faster, its folder is used.
-      if (this.entryOf(pinned) !== undefined) return;
+      if (this.findEntry(pinned) !== undefined) return;
       // Remains of a folder that a cache cleaner has partly deleted block the rename.
       await rm(target, { recursive: true, force: true });
       await rename(draft, target);
@@ -135,7 +135,7 @@ export class PackageCache {
       const path = join(this.#folder, name);
       const unusedMs = Date.now() - (await stat(path)).mtimeMs;
       const [, pid] = /\.(\d+)\.draft$/.exec(name) ?? [];
-      const isDead = pid !== undefined && !isAlive(Number(pid)) && unusedMs > DEAD_MS;
+      const isDead = pid !== undefined && !isAlive(Number(pid)) && unusedMs > MIN_DEAD_MS;
       if (isDead || unusedMs > UNUSED_MS) await rm(path, { recursive: true, force: true });
     }
   }
@@ -158,7 +158,7 @@ export class PackageCache {
 }
 
 /** Minimum age before a draft of a dead server is removed, ms, because npm may still be writing there. */
-const DEAD_MS = 3_600_000;
+const MIN_DEAD_MS = 3_600_000;
 
 const INCOMPLETE: Fault = { code: "EUNKNOWN", text: "npm ended without an error, but has not installed the package" };
 
@@ -167,7 +167,7 @@ async function makeFolder(folder: string): Promise<void> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     // Checks an existing ancestor first, because Node reports a read-only disk as a missing folder.
-    await access(existing(folder), constants.W_OK);
+    await access(nearestExisting(folder), constants.W_OK);
     throw error;
   }
 }
@@ -175,7 +175,7 @@ async function makeFolder(folder: string): Promise<void> {
 /** Resolves to the fault that prevents writing to `folder`, which need not exist. */
 export async function writeFault(folder: string): Promise<Fault | undefined> {
   // A trailing separator makes a file in place of the folder a fault.
-  return access(`${existing(folder)}${sep}`, constants.W_OK).then(() => undefined, faultOf);
+  return access(`${nearestExisting(folder)}${sep}`, constants.W_OK).then(() => undefined, faultOf);
 }
 
 function faultOf(error: unknown): Fault {

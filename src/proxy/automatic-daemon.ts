@@ -1,14 +1,14 @@
 import type { Socket } from "node:net";
 import { AbsentError, RefusedError, whyOf } from "./failures.ts";
-import { greet, ownHello } from "./greet.ts";
-import { storeFile } from "./own-server.ts";
+import { greet, buildHello } from "./greet.ts";
+import { findStoreFile } from "./own-server.ts";
 import { constants } from "../config/constants.ts";
 import { stateFolder } from "../config/state-folder.ts";
-import { socketFolders } from "../daemon/folders.ts";
+import { socketFolders } from "../daemon/socket-folders.ts";
 import { daemonName } from "../daemon/name.ts";
-import { Patience } from "../daemon/patience.ts";
-import { startDaemon } from "../daemon/start.ts";
-import { takeTurn } from "../daemon/starting.ts";
+import { Countdown } from "../daemon/countdown.ts";
+import { startDaemon } from "../daemon/start-daemon.ts";
+import { acquireStartMutex } from "../daemon/start-mutex.ts";
 import type { ClientHello } from "../daemon/wire.ts";
 
 /** Time without a hello after which a daemon counts as frozen, ms. */
@@ -20,34 +20,34 @@ export class AutomaticDaemon {
   readonly #argv: readonly string[];
   readonly #main: string;
   readonly #hello: ClientHello;
-  #place: Promise<Place> | undefined;
+  #place: Promise<DaemonTarget> | undefined;
 
   constructor(argv: readonly string[], main: string, purpose: ClientHello["purpose"] = "mcp") {
     this.startMs = constants().daemonStartMs;
     this.#argv = argv;
     this.#main = main;
-    this.#hello = ownHello(argv, purpose);
+    this.#hello = buildHello(argv, purpose);
   }
 
   absent(why: string): string {
     return `No daemon can be had: ${why}. Nothing that was recorded is lost. See \`claude-agents-mcp daemon status\` and \`daemon logs\`.`;
   }
 
-  async connect(patience = new Patience(this.startMs), sessions?: readonly string[]): Promise<Socket> {
+  async connect(patience = new Countdown(this.startMs), sessions?: readonly string[]): Promise<Socket> {
     const left = () => Math.max(1, patience.leftMs);
-    const place = await (this.#place ??= placeOf(this.#argv).catch((error: unknown) => {
+    const place = await (this.#place ??= locateDaemon(this.#argv).catch((error: unknown) => {
       this.#place = undefined;
       throw error;
     }));
     const { folders, state, store } = place;
-    const meet = async () =>
+    const connectNow = async () =>
       greet({ folders, name: place.name, hello: this.#hello, sessions }, Math.min(left(), FROZEN_MS));
     try {
-      return await meet();
+      return await connectNow();
     } catch (error) {
       if (error instanceof RefusedError) throw error;
-      const endTurn = await takeTurn(folders, place.name, left());
-      if (!endTurn) return meet();
+      const endTurn = await acquireStartMutex(folders, place.name, left());
+      if (!endTurn) return connectNow();
       try {
         const start = async () => {
           const words = store === undefined ? [] : ["--store", store];
@@ -55,8 +55,8 @@ export class AutomaticDaemon {
         };
         // Tries again after an `AbsentError`, because another client may have started the daemon just before. Other errors mean
         // a frozen daemon, which is still there.
-        const there = error instanceof AbsentError ? await meet().catch(() => undefined) : undefined;
-        return there ?? (await startAndMeet(start, meet));
+        const there = error instanceof AbsentError ? await connectNow().catch(() => undefined) : undefined;
+        return there ?? (await startAndConnect(start, connectNow));
       } finally {
         endTurn();
       }
@@ -65,14 +65,14 @@ export class AutomaticDaemon {
 }
 
 /** Connects even after a failed `start`, because another daemon may have been first. */
-async function startAndMeet(start: () => Promise<void>, meet: () => Promise<Socket>): Promise<Socket> {
+async function startAndConnect(start: () => Promise<void>, meet: () => Promise<Socket>): Promise<Socket> {
   const failure: unknown = await start().catch((error: unknown) => error);
   return meet().catch((error: unknown) => {
     throw failure === undefined ? error : new RefusedError(`the daemon did not start: ${whyOf(failure)}`);
   });
 }
 
-interface Place {
+interface DaemonTarget {
   /** Name of this build's daemon, until `startDaemon` returns another name. */
   name: string;
   readonly folders: readonly string[];
@@ -81,11 +81,11 @@ interface Place {
 }
 
 /** Rejects with `RefusedError`: without a usable state folder there will be no daemon. */
-async function placeOf(argv: readonly string[]): Promise<Place> {
+async function locateDaemon(argv: readonly string[]): Promise<DaemonTarget> {
   const state = stateFolder(process.env, process.platform);
   try {
     const folders = await socketFolders(state);
-    const store = storeFile({ argv, env: process.env });
+    const store = findStoreFile({ argv, env: process.env });
     return { name: await daemonName({ stateFolder: state, store }), folders, state, store };
   } catch (error) {
     throw new RefusedError(whyOf(error));

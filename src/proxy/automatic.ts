@@ -1,4 +1,4 @@
-import { endWithSignals } from "./client-end.ts";
+import { exitOnSignals } from "./client-end.ts";
 import { namedDaemon } from "./own-server.ts";
 import { Proxy, type DaemonSource, type ServeHere } from "./proxy.ts";
 import { StaticAnswers } from "./static-answers.ts";
@@ -9,7 +9,7 @@ import { constants } from "../config/constants.ts";
 /** Exported again to save loading a file, because every start needs both modules. */
 export { reasonForOwnServer } from "./own-server.ts";
 
-export interface Client {
+export interface ProxyClient {
   /** Arguments of `serve`. */
   readonly argv: readonly string[];
   /** Script of the command line. */
@@ -24,16 +24,16 @@ export interface Client {
  * Resolves to the exit code after the end of the client. Rejects with `ConfigError` if the client cannot be served, after
  * telling the client.
  */
-export async function connectToDaemon(client: Client): Promise<number> {
+export async function connectToDaemon(client: ProxyClient): Promise<number> {
   const name = namedDaemon({ argv: client.argv, env: process.env });
-  return name === undefined ? connectAutomatically(client) : connectToNamed(client, name);
+  return name === undefined ? connectToAutomatic(client) : connectToNamed(client, name);
 }
 
-async function connectAutomatically({ argv, check, main, serveHere }: Client): Promise<number> {
+async function connectToAutomatic({ argv, check, main, serveHere }: ProxyClient): Promise<number> {
   // Checks at once for a person at a terminal. A client learns of faults with its first message.
   if (process.stdin.isTTY) await check();
-  const stopEnding = endWithSignals();
-  const source = automaticDaemon(argv, main);
+  const stopEnding = exitOnSignals();
+  const source = lazyAutomaticDaemon(argv, main);
   const proxy = new Proxy(source, process.stdout, {
     answers: new StaticAnswers({ argv, env: process.env }),
     serveHere: async (why) => {
@@ -48,19 +48,19 @@ async function connectAutomatically({ argv, check, main, serveHere }: Client): P
 }
 
 /** Neither checks nor answers, because only the named daemon knows its own settings. */
-async function connectToNamed({ argv }: Client, name: string): Promise<number> {
+async function connectToNamed({ argv }: ProxyClient, name: string): Promise<number> {
   const { NamedDaemon } = await import("./named-daemon.ts");
   const source = new NamedDaemon(name, argv);
   const proxy = new Proxy(source, process.stdout);
-  endWithSignals();
-  if (process.stdin.isTTY) await proxy.meet();
+  exitOnSignals();
+  if (process.stdin.isTTY) await proxy.connectOrFail();
   await proxy.pass(process.stdin);
-  if (!proxy.wasUsed) await proxy.meet();
+  if (!proxy.wasUsed) await proxy.connectOrFail();
   process.exit(0);
 }
 
 /** Loads `AutomaticDaemon` after the first static answers, which need none of its code. */
-function automaticDaemon(argv: readonly string[], main: string): DaemonSource {
+function lazyAutomaticDaemon(argv: readonly string[], main: string): DaemonSource {
   let loading: Promise<DaemonSource> | undefined;
   const load = async () => {
     const { AutomaticDaemon } = await import("./automatic-daemon.ts");

@@ -3,7 +3,7 @@ import { writeSync } from "node:fs";
 /** Detects the end of a client. */
 
 /** Ends the process on signals and on a broken stdout. Returns a function that removes the signal handlers. */
-export function endWithSignals(): () => void {
+export function exitOnSignals(): () => void {
   const end = () => process.exit(0);
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.once(signal, end);
@@ -22,7 +22,7 @@ const LOOK_MS = 1_000;
  * work bound to the client ends. An empty write fails on a socket without a reader (most clients use sockets), but only a real
  * answer fails on a pipe.
  */
-export function endUnread({ fd }: { readonly fd?: number }): void {
+export function exitOnceUnread({ fd }: { readonly fd?: number }): void {
   if (fd === undefined) return;
   const timer = setInterval(() => {
     try {

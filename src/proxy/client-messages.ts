@@ -16,7 +16,7 @@ export interface ClientMessage {
 const MAX_LINE = 16_384;
 const MAX_ID = 1_000;
 
-export function messageIn(line: string): ClientMessage | undefined {
+export function readMessage(line: string): ClientMessage | undefined {
   if (line.length > MAX_LINE) return undefined;
   const { id, jsonrpc, method, params = {}, ...others } = fieldsOf(parsed(line)) ?? {};
   const known = fieldsOf(params);
@@ -42,7 +42,7 @@ const LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "aler
 
 export const isLogLevel = (level: unknown): boolean => typeof level === "string" && LEVELS.includes(level);
 
-export interface Introduction {
+export interface ClientDescription {
   readonly version: string;
   /** `undefined` for a client without a name. */
   readonly name: string | undefined;
@@ -53,11 +53,11 @@ export function readInitialize({ _meta, capabilities, clientInfo, protocolVersio
   const name = nameIn(clientInfo);
   if (typeof protocolVersion !== "string" || name === undefined || Object.keys(others).length > 0) return undefined;
   if (!areCapabilities(capabilities) || !isPlainMeta(_meta)) return undefined;
-  return { version: protocolVersion, name } satisfies Introduction;
+  return { version: protocolVersion, name } satisfies ClientDescription;
 }
 
 /** Reads parameters of a request of the `modern` era, in which each request describes its client. */
-export function readEnvelope({ _meta, ...others }: JsonFields): Introduction | undefined {
+export function readEnvelope({ _meta, ...others }: JsonFields): ClientDescription | undefined {
   const meta = fieldsOf(_meta);
   const version = meta?.[`${PREFIX}protocolVersion`];
   const info = meta?.[`${PREFIX}clientInfo`];
@@ -80,13 +80,13 @@ function isToken({ progressToken }: JsonFields): boolean {
   return progressToken === undefined || typeof progressToken === "string" || Number.isSafeInteger(progressToken);
 }
 
-const NAMED = ["title", "description", "websiteUrl"];
+const TEXT_FIELDS = ["title", "description", "websiteUrl"];
 
 /** Returns the name in `clientInfo`; `undefined` if the description holds more than texts. */
 function nameIn(info: unknown): string | undefined {
   const { icons, name, version, ...others } = fieldsOf(info) ?? {};
   if (typeof name !== "string" || typeof version !== "string" || icons !== undefined) return undefined;
-  const areTexts = NAMED.every((key) => others[key] === undefined || typeof others[key] === "string");
+  const areTexts = TEXT_FIELDS.every((key) => others[key] === undefined || typeof others[key] === "string");
   return areTexts ? name : undefined;
 }
 

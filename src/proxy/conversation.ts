@@ -46,10 +46,10 @@ export class Conversation {
   #requestCount = 0;
   /** Session ids in arguments and results of tools, the id named longest ago first. */
   readonly #sessions = new Set<string>();
-  /** Ids of requests that `opening` has sent again. Their answers are dropped, because the client already has them. */
-  readonly #swallowed = new Set<string>();
-  /** Number of `subscriptions/listen` sent again by `opening`, whose acknowledgements are dropped. */
-  #restored = 0;
+  /** Ids of requests that `replayLines` has sent again. Their answers are dropped, because the client already has them. */
+  readonly #replayedIds = new Set<string>();
+  /** Number of `subscriptions/listen` sent again by `replayLines`, whose acknowledgements are dropped. */
+  #replayedListens = 0;
 
   /** True while the daemon owes the client an answer. */
   get isWaiting(): boolean {
@@ -57,7 +57,7 @@ export class Conversation {
   }
 
   /** True if the client needs a daemon even without open calls, for notifications. */
-  get isFollowing(): boolean {
+  get awaitsNotifications(): boolean {
     return this.#subscriptions.size > 0 || this.#listens.size > 0;
   }
 
@@ -78,14 +78,14 @@ export class Conversation {
       return line;
     }
     this.#note(method, message, line);
-    this.#name(record(message.params)?.["arguments"]);
+    this.#noteSession(record(message.params)?.["arguments"]);
     if (method === LISTEN) this.#listens.set(keyOf(id), line);
     else this.#calls.set(keyOf(id), (this.#calls.get(keyOf(id)) ?? 0) + 1);
     return line;
   }
 
-  /** Records a line that was answered without a daemon, so that `opening` informs the daemon. */
-  answered(line: string): void {
+  /** Records a line that was answered without a daemon, so that `replayLines` informs the daemon. */
+  noteAnswered(line: string): void {
     const message = parse(line);
     if (!message || typeof message.method !== "string") return;
     if (message.method === INITIALIZED) this.#initialized = line;
@@ -99,14 +99,14 @@ export class Conversation {
     const { id, method } = message;
     if (typeof method === "string") return isId(id) ? this.#request(message, id) : this.#notification(message, line);
     if (!isId(id)) return line;
-    if (this.#swallowed.delete(keyOf(id))) return undefined;
+    if (this.#replayedIds.delete(keyOf(id))) return undefined;
     this.#forget(id);
-    this.#name(record(message.result)?.["structuredContent"]);
+    this.#noteSession(record(message.result)?.["structuredContent"]);
     return line;
   }
 
   /** Handles the loss of the daemon. Returns errors for open calls, and cancellations of open requests. */
-  lost(why: string): string[] {
+  failOpen(why: string): string[] {
     const errors = [...this.#calls].flatMap(([key, count]) => {
       const id: unknown = JSON.parse(key);
       const answer = { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message: why } };
@@ -120,18 +120,18 @@ export class Conversation {
     this.#forgetUnanswered();
     this.#calls.clear();
     this.#requests.clear();
-    this.#swallowed.clear();
+    this.#replayedIds.clear();
     return [...errors, ...withdrawn].map((message) => JSON.stringify(message));
   }
 
   /** Returns the first lines for the next daemon, byte for byte as the client sent them. */
-  opening(): string[] {
+  replayLines(): string[] {
     const before = [this.#initialize, this.#level, ...this.#subscriptions.values()];
     for (const line of before) {
       const id = line === undefined ? undefined : parse(line)?.id;
-      if (isId(id)) this.#swallowed.add(keyOf(id));
+      if (isId(id)) this.#replayedIds.add(keyOf(id));
     }
-    this.#restored = this.#listens.size;
+    this.#replayedListens = this.#listens.size;
     const lines = [
       this.#initialize,
       this.#initialized,
@@ -170,7 +170,7 @@ export class Conversation {
     if (method === UNSUBSCRIBE && uri !== undefined) this.#subscriptions.delete(uri);
   }
 
-  #name(fields: unknown): void {
+  #noteSession(fields: unknown): void {
     const sessionId = textAt(fields, "sessionId");
     if (sessionId === undefined || sessionId.length > MAX_ID) return;
     this.#sessions.delete(sessionId);
@@ -187,8 +187,8 @@ export class Conversation {
   }
 
   #notification(message: Message, line: string): string | undefined {
-    if (message.method === ACKNOWLEDGED && this.#restored > 0) {
-      this.#restored -= 1;
+    if (message.method === ACKNOWLEDGED && this.#replayedListens > 0) {
+      this.#replayedListens -= 1;
       return undefined;
     }
     if (message.method !== CANCELLED) return line;

@@ -3,19 +3,19 @@
 /** Silence after which a daemon that owes an answer counts as dead, s of time awake. */
 const SILENT_S = 5;
 
-interface Watched {
+interface SilenceHandlers {
   /** True if this process reads nothing either, so that silence proves nothing about the daemon. */
   readonly isDeaf: () => boolean;
   readonly onSilent: () => void;
 }
 
 /** Counts seconds of silence. Counts ticks instead of comparing times, so that time asleep does not count. */
-export class Silence {
-  readonly #watched: Watched;
+export class SilenceWatch {
+  readonly #watched: SilenceHandlers;
   #timer: NodeJS.Timeout | undefined;
   #seconds = 0;
 
-  constructor(watched: Watched) {
+  constructor(watched: SilenceHandlers) {
     this.#watched = watched;
   }
 
@@ -23,7 +23,7 @@ export class Silence {
     return this.#timer !== undefined;
   }
 
-  watch(): void {
+  start(): void {
     const { isDeaf, onSilent } = this.#watched;
     this.#seconds = 0;
     this.#timer ??= setInterval(() => {
@@ -32,11 +32,11 @@ export class Silence {
     }, 1_000);
   }
 
-  heard(): void {
+  reset(): void {
     this.#seconds = 0;
   }
 
-  rest(): void {
+  stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
@@ -45,7 +45,7 @@ export class Silence {
 const NEWLINE = 0x0a;
 
 /** Yields lines of any length, without line ends. Applies backpressure: reads on after the consumer has handled a line. */
-export async function* linesOf(stream: AsyncIterable<Buffer>): AsyncGenerator<string> {
+export async function* readLines(stream: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let begun: Buffer[] = [];
   for await (const chunk of stream) {
     let rest = chunk;

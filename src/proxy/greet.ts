@@ -1,13 +1,13 @@
 import type { Socket } from "node:net";
 import { AbsentError, RefusedError, SettingsError } from "./failures.ts";
 import { buildId } from "../config/version.ts";
-import { connectByName, isAbsent } from "../daemon/socket.ts";
+import { connectByName, isNotListening } from "../daemon/socket.ts";
 import { firstLine, otherProtocol, PROTOCOL, readDaemonHello, type ClientHello } from "../daemon/wire.ts";
-import { clientFile } from "./own-server.ts";
+import { readClientFile } from "./own-server.ts";
 
 /** Exchange of hellos between a proxy and a daemon. */
 
-export interface Meeting {
+export interface GreetOptions {
   readonly folders: readonly string[];
   readonly name: string;
   readonly hello: ClientHello;
@@ -16,16 +16,16 @@ export interface Meeting {
 }
 
 /** Returns the hello of this process's client. `argv`: arguments of `serve`. */
-export function ownHello(argv: readonly string[], purpose: ClientHello["purpose"] = "mcp"): ClientHello {
+export function buildHello(argv: readonly string[], purpose: ClientHello["purpose"] = "mcp"): ClientHello {
   const { env } = process;
   const variables = Object.entries(env).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value] as const],
   );
-  const configFile = clientFile({ argv, env });
+  const configFile = readClientFile({ argv, env });
   return {
     protocol: PROTOCOL,
     purpose,
-    cwd: startedIn(),
+    cwd: startFolder(),
     argv,
     environment: Object.fromEntries(variables),
     ...(configFile && { configFile }),
@@ -39,9 +39,9 @@ export function ownHello(argv: readonly string[], purpose: ClientHello["purpose"
  * Connects to the daemon `name` and exchanges hellos. Rejects with `RefusedError`, with `SettingsError` if only other settings
  * or another build help, or with `AbsentError`.
  */
-export async function greet({ folders, hello, name, sessions }: Meeting, ms: number): Promise<Socket> {
+export async function greet({ folders, hello, name, sessions }: GreetOptions, ms: number): Promise<Socket> {
   const socket = await connectByName(folders, name).catch((error: unknown) => {
-    throw isAbsent(error) ? new AbsentError(error) : error;
+    throw isNotListening(error) ? new AbsentError(error) : error;
   });
   // Ignored, because "close" follows.
   socket.on("error", () => undefined);
@@ -59,7 +59,7 @@ export async function greet({ folders, hello, name, sessions }: Meeting, ms: num
 }
 
 /** Returns the start folder even if deleted, so that the call that needs the folder reports the fault. */
-function startedIn(): string {
+function startFolder(): string {
   try {
     return process.cwd();
   } catch {

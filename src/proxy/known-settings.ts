@@ -5,7 +5,7 @@ import { absolutePath, directoriesIn } from "../config/paths.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
 import { userFilePath } from "../config/state-folder.ts";
 import { isStorePath } from "../config/store-spelling.ts";
-import type { Environment } from "../daemon/environment.ts";
+import type { Environment } from "../daemon/daemon-environment.ts";
 import type { TableSetting } from "./static-file.ts";
 
 /**
@@ -49,7 +49,7 @@ function fromFlags(table: readonly TableSetting[], argv: readonly string[]): Val
     const { isNegated, setting } = settingAt(table, written);
     const isSwitch = setting.reading === "boolean" && inline === undefined;
     const text = inline ?? (isSwitch ? String(!isNegated) : valueIn(words));
-    if (isNegated && !isSwitch) throw unsure(written);
+    if (isNegated && !isSwitch) throw uncheckable(written);
     const value = fromText(setting, text, start);
     const before: unknown = given.get(setting.key);
     // Repeated flags of a list of folders add up.
@@ -63,14 +63,14 @@ function settingAt(table: readonly TableSetting[], written: string) {
   const isNegated = written.startsWith("--no-");
   const flag = written.slice(isNegated ? "--no-".length : "--".length);
   const setting = table.find((each) => each.flag === flag && (!isNegated || each.reading === "boolean"));
-  if (!setting || !written.startsWith("--")) throw unsure(written);
+  if (!setting || !written.startsWith("--")) throw uncheckable(written);
   return { isNegated, setting };
 }
 
 /** Takes the next word. Throws if there is none, or a flag. */
 function valueIn(words: string[]): string {
   const text = words.shift();
-  if (text === undefined || text.startsWith("-")) throw unsure("a flag without a value");
+  if (text === undefined || text.startsWith("-")) throw uncheckable("a flag without a value");
   return text;
 }
 
@@ -88,20 +88,20 @@ function fromVariables(table: readonly TableSetting[], env: Environment): Values
   return given;
 }
 
-interface Put {
+interface PutContext {
   readonly base: () => string;
   readonly setting: TableSetting;
   readonly table: readonly TableSetting[];
 }
 
 /** Stores `value`. The object `query` is stored by its keys, which have settings of their own; as text, `query` is JSON. */
-function put(given: Map<string, unknown>, { base, setting, table }: Put, value: unknown): void {
+function put(given: Map<string, unknown>, { base, setting, table }: PutContext, value: unknown): void {
   if (setting.key !== "query") return void given.set(setting.key, checked(setting, value));
   const content: unknown = typeof value === "string" ? JSON.parse(value) : value;
-  if (typeof content !== "object" || content === null || Array.isArray(content)) throw unsure(setting.key);
+  if (typeof content !== "object" || content === null || Array.isArray(content)) throw uncheckable(setting.key);
   for (const [key, each] of Object.entries(content)) {
     const own = table.find((one) => one.key === `query.${key}`);
-    if (!own) throw unsure(key);
+    if (!own) throw uncheckable(key);
     given.set(own.key, checked(own, inFile(own, each, base)));
   }
 }
@@ -114,12 +114,12 @@ function fromUserFile(table: readonly TableSetting[], path: string): Values {
 function fromFile(table: readonly TableSetting[], path: unknown): Values {
   if (typeof path !== "string") return new Map();
   const content: unknown = JSON.parse(readSettingsFile(path).replace(/^\uFEFF/, ""));
-  if (typeof content !== "object" || content === null || Array.isArray(content)) throw unsure(path);
+  if (typeof content !== "object" || content === null || Array.isArray(content)) throw uncheckable(path);
   const given = new Map<string, unknown>();
   const base = () => dirname(path);
   for (const [key, value] of Object.entries(content)) {
     const setting = table.find((each) => each.key === key && each.flag !== undefined && key !== CONFIG);
-    if (!setting || (setting.reading === "json" && typeof value === "string")) throw unsure(key);
+    if (!setting || (setting.reading === "json" && typeof value === "string")) throw uncheckable(key);
     put(given, { base, setting, table }, inFile(setting, value, base));
   }
   return given;
@@ -166,9 +166,9 @@ function absolute(path: string, base: () => string): string {
 /** Returns `value`. Throws if the server might refuse the value. */
 function checked(setting: TableSetting, value: unknown): unknown {
   if (setting.byHand && isAllowed(setting.reading, setting.byHand, value)) return value;
-  throw unsure(setting.key);
+  throw uncheckable(setting.key);
 }
 
-function unsure(what: string): Error {
+function uncheckable(what: string): Error {
   return new Error(`${what} cannot be checked without schemas`);
 }

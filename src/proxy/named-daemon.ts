@@ -1,11 +1,11 @@
 import type { Socket } from "node:net";
 import { SettingsError, whyOf } from "./failures.ts";
-import { greet, ownHello } from "./greet.ts";
+import { greet, buildHello } from "./greet.ts";
 import { isNested } from "./own-server.ts";
 import type { DaemonSource } from "./proxy.ts";
 import { stateFolder } from "../config/state-folder.ts";
-import { socketFolders } from "../daemon/folders.ts";
-import { Patience } from "../daemon/patience.ts";
+import { socketFolders } from "../daemon/socket-folders.ts";
+import { Countdown } from "../daemon/countdown.ts";
 import { checkName } from "../daemon/socket.ts";
 import type { ClientHello } from "../daemon/wire.ts";
 
@@ -21,7 +21,7 @@ export class NamedDaemon implements DaemonSource {
 
   constructor(name: string, argv: readonly string[], purpose: ClientHello["purpose"] = "mcp") {
     this.#name = name;
-    this.#hello = ownHello(argv, purpose);
+    this.#hello = buildHello(argv, purpose);
   }
 
   absent(why: string): string {
@@ -29,7 +29,7 @@ export class NamedDaemon implements DaemonSource {
     return `--daemon ${this.#name}: ${why}. Start it: ${command}. \`claude-agents-mcp daemon status\` lists daemons.`;
   }
 
-  async connect({ leftMs } = new Patience(START_MS), sessions?: readonly string[]): Promise<Socket> {
+  async connect({ leftMs } = new Countdown(START_MS), sessions?: readonly string[]): Promise<Socket> {
     this.#check();
     const folders = await socketFolders(stateFolder(process.env, process.platform));
     return greet({ folders, name: this.#name, hello: this.#hello, sessions }, leftMs);

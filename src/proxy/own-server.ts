@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import type { Environment } from "../daemon/environment.ts";
+import type { Environment } from "../daemon/daemon-environment.ts";
 import { absolutePath } from "../config/paths.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
 import { userFilePath } from "../config/state-folder.ts";
@@ -8,7 +8,7 @@ import { depthAbove, depthIn } from "../security/ancestors.ts";
 
 /** Decides which clients get a server in their own process and why, and finds the daemon named by other clients. */
 
-interface Start {
+interface StartContext {
   /** Arguments of `serve`. */
   readonly argv: readonly string[];
   readonly env: Environment;
@@ -20,18 +20,18 @@ interface Start {
  * Returns the reason for a server in this process; `undefined` for a client of a daemon. Reads settings without validation,
  * because the server reports faults.
  */
-export function reasonForOwnServer({ argv, env, pid, platform }: Start): string | undefined {
+export function reasonForOwnServer({ argv, env, pid, platform }: StartContext): string | undefined {
   const reason = reasonInSettings({ argv, env, platform });
   if (reason !== undefined || namedDaemon({ argv, env }) !== undefined) return reason;
   if (isNested({ env, pid })) return "it was started inside a session";
   if (pid === 1) return "it is the first process of a container";
-  const confined = OF_CONFINEMENT.find((name) => isSet(env[name]));
+  const confined = CONFINEMENT_VARIABLES.find((name) => isSet(env[name]));
   return confined && `it is confined (${confined} is set)`;
 }
 
 /** Decides as `reasonForOwnServer`, by settings alone, for a client that is started elsewhere. */
-export function reasonInSettings({ argv, env, platform }: Omit<Start, "pid">): string | undefined {
-  const setting = (name: Name) => settingOf({ argv, env }, name);
+export function reasonInSettings({ argv, env, platform }: Omit<StartContext, "pid">): string | undefined {
+  const setting = (name: SettingName) => readSetting({ argv, env }, name);
   const daemon = setting(DAEMON) ?? (platform === "win32" ? "off" : "auto");
   if (daemon === "off" || daemon === NO_VALUE) return "--daemon off";
   if (isSet(setting(HTTP))) return "it serves HTTP";
@@ -40,18 +40,18 @@ export function reasonInSettings({ argv, env, platform }: Omit<Start, "pid">): s
 }
 
 /** True inside a session. A daemon there would not know the nesting depth of its client. */
-export function isNested({ env, pid }: Pick<Start, "env" | "pid">): boolean {
+export function isNested({ env, pid }: Pick<StartContext, "env" | "pid">): boolean {
   return Math.max(depthIn(env), depthAbove(pid)) > 0;
 }
 
 /** Returns the name in `--daemon`; `undefined` for the automatic daemon, or none. */
-export function namedDaemon(start: Pick<Start, "argv" | "env">): string | undefined {
-  const name = settingOf(start, DAEMON);
+export function namedDaemon(start: Pick<StartContext, "argv" | "env">): string | undefined {
+  const name = readSetting(start, DAEMON);
   return name === undefined || ["auto", "off", NO_VALUE].includes(name) ? undefined : name;
 }
 
 /** Variables of sandboxes that no process can detect in itself (Seatbelt, Landlock). */
-const OF_CONFINEMENT = [
+const CONFINEMENT_VARIABLES = [
   "APP_SANDBOX_CONTAINER_ID",
   "CODEX_SANDBOX",
   "CODEX_SANDBOX_NETWORK_DISABLED",
@@ -59,7 +59,7 @@ const OF_CONFINEMENT = [
   "SANDBOX_RUNTIME",
 ];
 
-interface Name {
+interface SettingName {
   readonly flag: string;
   readonly variable: string;
   readonly key: string;
@@ -78,11 +78,18 @@ function isSet(value: string | undefined): boolean {
 const NO_VALUE = "true";
 
 /** Reads a setting. Precedence: flag, variable, `--config` file, user's file. */
-function settingOf(start: Pick<Start, "argv" | "env">, name: Name): string | undefined {
-  return given(start, name) ?? inFile(ownFile(start), name.key) ?? inFile(userFilePath(start.env), name.key);
+function readSetting(start: Pick<StartContext, "argv" | "env">, name: SettingName): string | undefined {
+  return (
+    givenValue(start, name) ??
+    readFromFile(clientFilePath(start), name.key) ??
+    readFromFile(userFilePath(start.env), name.key)
+  );
 }
 
-function given({ argv, env }: Pick<Start, "argv" | "env">, { flag, variable }: Name): string | undefined {
+function givenValue(
+  { argv, env }: Pick<StartContext, "argv" | "env">,
+  { flag, variable }: SettingName,
+): string | undefined {
   const found = argv.flatMap((word, at) => {
     if (word.startsWith(`${flag}=`)) return [word.slice(flag.length + 1)];
     if (word !== flag) return [];
@@ -94,19 +101,21 @@ function given({ argv, env }: Pick<Start, "argv" | "env">, { flag, variable }: N
 }
 
 /** Returns the absolute path of the store file; `undefined` for the default in the state folder. */
-export function storeFile(start: Pick<Start, "argv" | "env">): string | undefined {
-  const own = given(start, STORE);
+export function findStoreFile(start: Pick<StartContext, "argv" | "env">): string | undefined {
+  const own = givenValue(start, STORE);
   if (own !== undefined) return absolutePath(own, process.cwd());
-  for (const file of [ownFile(start), userFilePath(start.env)]) {
-    const path = inFile(file, STORE.key);
+  for (const file of [clientFilePath(start), userFilePath(start.env)]) {
+    const path = readFromFile(file, STORE.key);
     if (file !== undefined && path !== undefined) return absolutePath(path, dirname(file));
   }
   return undefined;
 }
 
 /** Returns the text of the client's `--config` file, or the reason why the file cannot be read; `undefined` without a file. */
-export function clientFile(start: Pick<Start, "argv" | "env">): { text: string } | { fault: string } | undefined {
-  const file = ownFile(start);
+export function readClientFile(
+  start: Pick<StartContext, "argv" | "env">,
+): { text: string } | { fault: string } | undefined {
+  const file = clientFilePath(start);
   if (file === undefined) return undefined;
   try {
     return { text: readSettingsFile(file) };
@@ -115,12 +124,12 @@ export function clientFile(start: Pick<Start, "argv" | "env">): { text: string }
   }
 }
 
-function ownFile(start: Pick<Start, "argv" | "env">): string | undefined {
-  const file = given(start, CONFIG);
+function clientFilePath(start: Pick<StartContext, "argv" | "env">): string | undefined {
+  const file = givenValue(start, CONFIG);
   return file === undefined ? undefined : absolutePath(file, process.cwd());
 }
 
-function inFile(file: string | undefined, key: string): string | undefined {
+function readFromFile(file: string | undefined, key: string): string | undefined {
   if (file === undefined) return undefined;
   try {
     const content: unknown = JSON.parse(readSettingsFile(file).replace(/^\uFEFF/, ""));

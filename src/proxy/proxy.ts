@@ -2,14 +2,14 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import type { Duplex, Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { endUnread } from "./client-end.ts";
+import { exitOnceUnread } from "./client-end.ts";
 import { Conversation } from "./conversation.ts";
 import { RefusedError, SettingsError, whyOf } from "./failures.ts";
-import { linesOf, Silence } from "./daemon-stream.ts";
+import { readLines, SilenceWatch } from "./daemon-stream.ts";
 import type { StaticAnswers } from "./static-answers.ts";
 import { constants } from "../config/constants.ts";
 import { ConfigError } from "../config/error.ts";
-import { Patience } from "../daemon/patience.ts";
+import { Countdown } from "../daemon/countdown.ts";
 import { ALIVE, END, REST, WATCH } from "../daemon/wire.ts";
 
 /**
@@ -28,7 +28,7 @@ export interface DaemonSource {
    * Resolves to a daemon that has said hello. Rejects with `RefusedError` if there will be no daemon, and with `SettingsError`
    * if the client's own settings prevent service by any server. `sessions`: ids of the conversation so far.
    */
-  connect(patience: Patience, sessions: readonly string[]): Promise<Socket>;
+  connect(patience: Countdown, sessions: readonly string[]): Promise<Socket>;
   /** Returns the error message of a call that no daemon takes. */
   absent(why: string): string;
 }
@@ -36,7 +36,7 @@ export interface DaemonSource {
 /** Starts a server in this process, for a client without a daemon. Resolves to the client's end of the connection. */
 export type ServeHere = (why: string) => Promise<Duplex>;
 
-interface Means {
+interface ProxyOptions {
   /** Given if the daemon's settings are those of this process. */
   readonly answers?: Pick<StaticAnswers, "answerTo">;
   readonly serveHere?: ServeHere;
@@ -45,7 +45,7 @@ interface Means {
 export class Proxy {
   readonly #source: DaemonSource;
   readonly #stdout: Writable & { readonly fd?: number };
-  readonly #means: Means;
+  readonly #means: ProxyOptions;
   readonly #conversation = new Conversation();
   /** Connection to the daemon, or to the server in this process. */
   #socket: Duplex | undefined;
@@ -62,15 +62,15 @@ export class Proxy {
   #hasEnded = false;
   #fail: (why: unknown) => void = () => undefined;
   #connecting: Promise<void> | undefined;
-  readonly #silence: Silence;
+  readonly #silence: SilenceWatch;
   /** Set while the daemon does not read from `#socket`. */
   #isStuck = false;
 
-  constructor(source: DaemonSource, stdout: Writable & { readonly fd?: number }, means: Means = {}) {
+  constructor(source: DaemonSource, stdout: Writable & { readonly fd?: number }, means: ProxyOptions = {}) {
     this.#source = source;
     this.#stdout = stdout;
     this.#means = means;
-    this.#silence = new Silence({
+    this.#silence = new SilenceWatch({
       // A client that does not read `stdout` also keeps this process from reading the daemon.
       isDeaf: () => stdout.writableNeedDrain,
       onSilent: () => {
@@ -95,21 +95,21 @@ export class Proxy {
   }
 
   /** Connects as `connect` does. Rejects with `ConfigError`, or with the error of the server in this process. */
-  async meet(): Promise<void> {
+  async connectOrFail(): Promise<void> {
     await this.connect().catch((error: unknown) => {
-      throw this.#finalOf(error) ?? error;
+      throw this.#fatalError(error) ?? error;
     });
   }
 
   async #connect(): Promise<void> {
-    const patience = new Patience(this.#source.startMs);
+    const patience = new Countdown(this.#source.startMs);
     try {
       for (;;) {
         try {
           return this.#adopt(await this.#source.connect(patience, this.#conversation.sessions));
         } catch (error) {
           if (error instanceof SettingsError) throw error;
-          if (error instanceof RefusedError || patience.leftMs <= LOOK_MS) return await this.#without(error);
+          if (error instanceof RefusedError || patience.leftMs <= LOOK_MS) return await this.#serveWithoutDaemon(error);
           await sleep(LOOK_MS);
         }
       }
@@ -118,7 +118,7 @@ export class Proxy {
     }
   }
 
-  async #without(failure: unknown): Promise<void> {
+  async #serveWithoutDaemon(failure: unknown): Promise<void> {
     const { serveHere } = this.#means;
     if (!serveHere) throw failure;
     try {
@@ -138,28 +138,28 @@ export class Proxy {
   }
 
   async #passAll(stdin: Readable): Promise<void> {
-    for await (const line of linesOf(stdin)) await this.#take(line);
+    for await (const line of readLines(stdin)) await this.#handleLine(line);
     await this.#passed;
     this.#hasEnded = true;
     const socket = this.#socket;
     if (!socket) return;
-    endUnread(this.#stdout);
+    exitOnceUnread(this.#stdout);
     // A server in this process ends with its input; a daemon needs `END`.
     if (this.#isServedHere) socket.end();
     else socket.write(`${END}\n`);
-    await Promise.race([this.#reading, ...(this.#isServedHere ? [] : [sleep(lastMs())])]);
+    await Promise.race([this.#reading, ...(this.#isServedHere ? [] : [sleep(lastAnswersMs())])]);
     await new Promise<void>((resolve) => this.#stdout.write("", () => resolve()));
   }
 
   /** Queues lines that need a daemon. Later lines may get static answers meanwhile. */
-  async #take(given: string): Promise<void> {
+  async #handleLine(given: string): Promise<void> {
     // `trim` also removes a byte order mark, which Codex on Windows writes.
     const line = given.trim();
     if (line.startsWith("#") || line === "") return;
     this.#wasUsed = true;
     const answer = this.#wasConnected ? undefined : this.#means.answers?.answerTo(line);
     if (answer) {
-      this.#conversation.answered(line);
+      this.#conversation.noteAnswered(line);
       await this.#toClient(answer.line);
       this.#connectEarly();
       return;
@@ -170,7 +170,7 @@ export class Proxy {
 
   #connectEarly(): void {
     this.connect().catch(async (error: unknown) => {
-      const final = this.#finalOf(error);
+      const final = this.#fatalError(error);
       // Requests that wait for the daemon are answered first.
       await this.#passed;
       if (final !== undefined) this.#fail(final);
@@ -188,8 +188,8 @@ export class Proxy {
     this.#socket = socket;
     this.#wasConnected = true;
     this.#isServedHere = isServedHere;
-    for (const line of this.#conversation.opening()) socket.write(`${line}\n`);
-    this.#silence.rest();
+    for (const line of this.#conversation.replayLines()) socket.write(`${line}\n`);
+    this.#silence.stop();
     this.#watch();
     this.#reading = this.#fromDaemon(socket);
   }
@@ -209,7 +209,7 @@ export class Proxy {
   }
 
   async #refuse(line: string, failure: unknown): Promise<void> {
-    const final = this.#finalOf(failure);
+    const final = this.#fatalError(failure);
     const why = final === undefined ? this.#source.absent(whyOf(failure)) : whyOf(final);
     const answer = this.#conversation.refusal(line, why);
     if (answer === undefined) return;
@@ -218,7 +218,7 @@ export class Proxy {
   }
 
   /** Returns the error that ends the process; `undefined` if calls are refused one by one, because another daemon may come. */
-  #finalOf(failure: unknown): unknown {
+  #fatalError(failure: unknown): unknown {
     if (failure instanceof CannotServeError) return failure.cause;
     if (failure instanceof SettingsError) return new ConfigError(failure.message, failure);
     return this.#wasConnected ? undefined : new ConfigError(this.#source.absent(whyOf(failure)), failure);
@@ -236,10 +236,10 @@ export class Proxy {
 
   async #fromDaemon(socket: Duplex): Promise<void> {
     try {
-      for await (const line of linesOf(socket)) {
+      for await (const line of readLines(socket)) {
         // Ignores a lost daemon, because its calls are already answered.
         if (this.#socket !== socket) break;
-        this.#silence.heard();
+        this.#silence.reset();
         if (line === ALIVE) continue;
         await this.#toClient(this.#conversation.fromDaemon(line));
         this.#watch();
@@ -254,10 +254,10 @@ export class Proxy {
 
   async #onLost(why: string): Promise<void> {
     this.#socket = undefined;
-    this.#silence.rest();
-    for (const line of this.#conversation.lost(why)) await this.#toClient(line);
+    this.#silence.stop();
+    for (const line of this.#conversation.failOpen(why)) await this.#toClient(line);
     // Other clients are connected again by their next line.
-    if (this.#conversation.isFollowing && !this.#hasEnded) await this.connect().catch(() => undefined);
+    if (this.#conversation.awaitsNotifications && !this.#hasEnded) await this.connect().catch(() => undefined);
   }
 
   async #toClient(line: string | undefined): Promise<void> {
@@ -269,8 +269,8 @@ export class Proxy {
     const isWaiting = this.#conversation.isWaiting || this.#isStuck;
     if (isWaiting === this.#silence.isWatched || !this.#socket || this.#isServedHere) return;
     this.#socket.write(`${isWaiting ? WATCH : REST}\n`);
-    if (isWaiting) this.#silence.watch();
-    else this.#silence.rest();
+    if (isWaiting) this.#silence.start();
+    else this.#silence.stop();
   }
 }
 
@@ -278,9 +278,9 @@ export class Proxy {
 const MAX_WAITING = 1_000_000;
 
 /** Time for a daemon to write its last answers, beyond `lastAnswersMs`, ms. */
-const LAST_WORDS_MS = 1_000;
+const LAST_WRITE_MS = 1_000;
 
-const lastMs = (): number => constants().lastAnswersMs + LAST_WORDS_MS;
+const lastAnswersMs = (): number => constants().lastAnswersMs + LAST_WRITE_MS;
 
 const ADVICE =
   "Nothing that was recorded is lost: look with claude_code_check, or list sessions with claude_code_session, before you repeat the call.";

@@ -1,10 +1,10 @@
-import { hasPrompts, instructionsFor, namesOf, sendsLogs, type ToolName } from "../tools/listed.ts";
+import { hasPrompts, instructionsFor, listToolNames, sendsLogs, type ToolName } from "../tools/tool-names.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
-import { describeQuery } from "../tools/query/in-force.ts";
+import { describeQuery } from "../tools/query/description.ts";
 import {
   isLogLevel,
   isPlainMeta,
-  messageIn,
+  readMessage,
   readEnvelope,
   readInitialize,
   type ClientMessage,
@@ -32,7 +32,7 @@ export interface StaticAnswer {
   readonly line: string | undefined;
 }
 
-interface Known {
+interface StaticContext {
   readonly file: StaticFile;
   readonly settings: StaticSettings;
   readonly names: readonly ToolName[];
@@ -46,7 +46,7 @@ export class StaticAnswers {
   readonly #sources: Sources;
   readonly #readFile: () => StaticFile | undefined;
   /** `null` if the daemon has to answer everything. */
-  #known: Known | null | undefined;
+  #known: StaticContext | null | undefined;
   /** Name of the client in the `legacy` era, set by `initialize`. */
   #client: string | undefined;
   /** Set after a message other than `initialize` has decided the era of the conversation. */
@@ -65,17 +65,17 @@ export class StaticAnswers {
   }
 
   #answerTo(line: string): StaticAnswer | undefined {
-    const message = messageIn(line);
+    const message = readMessage(line);
     if (!message || !isCandidate(message)) return undefined;
-    const known = (this.#known ??= knownOf(this.#sources, this.#readFile()) ?? null);
+    const known = (this.#known ??= loadContext(this.#sources, this.#readFile()) ?? null);
     if (!known) return undefined;
     const { id } = message;
     if (id === undefined) return this.#client === undefined ? undefined : { line: undefined };
-    const result = this.#resultOf(message, known);
+    const result = this.#chooseResult(message, known);
     return result && { line: JSON.stringify({ result, jsonrpc: "2.0", id }) };
   }
 
-  #resultOf({ method, params }: ClientMessage, known: Known): JsonFields | undefined {
+  #chooseResult({ method, params }: ClientMessage, known: StaticContext): JsonFields | undefined {
     if (method === "initialize") return this.#initialize(params, known);
     const { _meta: meta, ...others } = params;
     if (!isPlainMeta(meta)) return this.#modern(method, params, known);
@@ -86,7 +86,7 @@ export class StaticAnswers {
     return method === "ping" ? {} : listOf(known, "legacy", { client, method });
   }
 
-  #initialize(params: JsonFields, known: Known): JsonFields | undefined {
+  #initialize(params: JsonFields, known: StaticContext): JsonFields | undefined {
     const said = readInitialize(params);
     if (this.#client !== undefined || this.#hasBegun || !said) return undefined;
     if (!known.file.versions.includes(said.version)) return undefined;
@@ -94,7 +94,7 @@ export class StaticAnswers {
     return { ...introductionOf(known, "legacy", "initialize"), protocolVersion: said.version };
   }
 
-  #modern(method: string, params: JsonFields, known: Known): JsonFields | undefined {
+  #modern(method: string, params: JsonFields, known: StaticContext): JsonFields | undefined {
     const said = readEnvelope(params);
     if (said?.version !== known.file.revision || this.#client !== undefined) return undefined;
     if (method === DISCOVER) return introductionOf(known, "modern", method);
@@ -110,11 +110,11 @@ function isCandidate({ id, method }: ClientMessage): boolean {
 }
 
 /** Returns `undefined` if only the daemon knows its answers. */
-function knownOf(sources: Sources, file: StaticFile | undefined): Known | undefined {
+function loadContext(sources: Sources, file: StaticFile | undefined): StaticContext | undefined {
   const given = file && readSettings(file.settings, sources);
   if (!given) return undefined;
   const settings = settingsOf(file, given);
-  const names = namesOf(settings.toolsets, settings.query);
+  const names = listToolNames(settings.toolsets, settings.query);
   // Dynamic descriptions depend on sessions, and a server without tools does not start.
   return settings.dynamicDescription || names.length === 0 ? undefined : { file, settings, names };
 }
@@ -127,11 +127,11 @@ function settingsOf({ defaults }: StaticFile, given: ReadonlyMap<string, unknown
   return { ...defaults, ...Object.fromEntries(given), query: { ...defaults.query, ...query } };
 }
 
-function sendsLogsOf({ names }: Known): boolean {
+function sendsLogsOf({ names }: StaticContext): boolean {
   return names.some((name) => sendsLogs(name));
 }
 
-function introductionOf(known: Known, era: Era, method: string): JsonFields {
+function introductionOf(known: StaticContext, era: Era, method: string): JsonFields {
   const { file, names } = known;
   const key = capabilityKey(era, { prompts: hasPrompts(names), logs: sendsLogsOf(known) });
   const instructions = instructionsFor(names);
@@ -141,7 +141,7 @@ function introductionOf(known: Known, era: Era, method: string): JsonFields {
 }
 
 function listOf(
-  known: Known,
+  known: StaticContext,
   era: Era,
   { client, method }: { readonly client: string | undefined; readonly method: string },
 ): JsonFields | undefined {
@@ -151,7 +151,7 @@ function listOf(
   return method === "tools/list" ? { ...result, tools: toolsOf(known, client) } : result;
 }
 
-function toolsOf({ file, names, settings }: Known, client: string | undefined): JsonFields[] {
+function toolsOf({ file, names, settings }: StaticContext, client: string | undefined): JsonFields[] {
   const { maxWaitMs, prefersOneWait = false } = waitLimits(settings.maxWaitMs, client);
   const variant = variantKey({ diskResume: settings.allowDiskResume, oneWait: prefersOneWait });
   return names.map((name) => {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { ByHand, Reading, SettingClass } from "../config/by-hand.ts";
 import { readPackage } from "../config/version.ts";
 import type { PermissionMode } from "../domain/permission.ts";
-import type { ToolName, Toolset } from "../tools/listed.ts";
+import type { ToolName, Toolset } from "../tools/tool-names.ts";
 
 /**
  * File of the static answers that a proxy gives before its daemon is there. The build generates the file

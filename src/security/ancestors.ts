@@ -12,42 +12,42 @@ const MAX_ANCESTORS = 64;
 /** Returns the greatest depth in the environments of the processes above `pid`, or 0 if no depth can be read. */
 export function depthAbove(pid: number): number {
   let depth = 0;
-  let above = parentOf(pid);
+  let above = readParent(pid);
   for (let count = 0; above > 1 && count < MAX_ANCESTORS; count += 1) {
-    depth = Math.max(depth, depthOf(above));
-    above = parentOf(above);
+    depth = Math.max(depth, readDepth(above));
+    above = readParent(above);
   }
   return depth;
 }
 
-function depthOf(pid: number): number {
+function readDepth(pid: number): number {
   const beginning = `${DEPTH_VARIABLE}=`;
-  const entry = textOf(`/proc/${String(pid)}/environ`)
+  const entry = readOrEmpty(`/proc/${String(pid)}/environ`)
     .split("\0")
     .find((each) => each.startsWith(beginning));
   const text = entry?.slice(beginning.length) ?? "";
-  return depthOfText(text);
+  return parseDepth(text);
 }
 
 /** Returns the depth of this process. */
 export function depthIn(environment: Readonly<Record<string, string | undefined>>): number {
-  return depthOfText(environment[DEPTH_VARIABLE] ?? "");
+  return parseDepth(environment[DEPTH_VARIABLE] ?? "");
 }
 
-function depthOfText(text: string): number {
+function parseDepth(text: string): number {
   // Counts any other value as depth 1, because it was set inside a session.
   return /^\d{1,6}$/.test(text) ? Number(text) : Number(text !== "");
 }
 
 /** Returns the pid of the parent. Parses after the last `)`, because the name of the program may hold anything. */
-function parentOf(pid: number): number {
-  const stat = textOf(`/proc/${String(pid)}/stat`);
+function readParent(pid: number): number {
+  const stat = readOrEmpty(`/proc/${String(pid)}/stat`);
   const [, , parent = "0"] = stat.slice(stat.lastIndexOf(")") + 1).split(" ");
   return Number(parent);
 }
 
 /** Returns an empty string for a process gone or of another user. */
-function textOf(file: string): string {
+function readOrEmpty(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch {

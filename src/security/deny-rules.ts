@@ -14,18 +14,18 @@ export function denyRulesOf(table: readonly ProtectedPath[]): string[] {
 }
 
 function rulesFor(place: string, { extent, isOwn }: ProtectedPath): string[] {
-  if (extent === "prefix") return both(`${place}*`);
-  if (!isOwn) return both(place);
+  if (extent === "prefix") return readAndEditRules(`${place}*`);
+  if (!isOwn) return readAndEditRules(place);
   return [
-    ...allBut(KEPT_BY_CLAUDE).flatMap((name) => both(`${place}/${name}`)),
+    ...patternsExcept(KEPT_BY_CLAUDE).flatMap((name) => readAndEditRules(`${place}/${name}`)),
     // Transcripts of all sessions.
     `Read(${place}/projects/**/*.jsonl)`,
     `Read(${place}/projects/*/*.*)`,
-    ...allBut(["memory"]).map((name) => `Edit(${place}/projects/*/${name})`),
+    ...patternsExcept(["memory"]).map((name) => `Edit(${place}/projects/*/${name})`),
   ];
 }
 
-function both(pattern: string): string[] {
+function readAndEditRules(pattern: string): string[] {
   return [`Read(${pattern})`, `Edit(${pattern})`];
 }
 
@@ -40,15 +40,15 @@ function asPattern(path: string): string {
  * Returns patterns for every name but `names`. Names with a bracket and the like do not match either, but Claude Code uses none
  * there.
  */
-function allBut(names: readonly string[], beginning = ""): string[] {
+function patternsExcept(names: readonly string[], beginning = ""): string[] {
   const nexts = names
     .filter((name) => name.length > beginning.length && name.startsWith(beginning))
     .map((name) => name.charAt(beginning.length));
   const own = beginning === "" || names.includes(beginning) ? [] : [beginning];
   if (nexts.length === 0) return [...own, `${beginning}?*`];
   const unique = [...new Set(nexts)];
-  const others = [`${beginning}[${rangesWithout(unique)}]*`, ...(unique.includes("-") ? [] : [`${beginning}-*`])];
-  return [...own, ...others, ...unique.flatMap((next) => allBut(names, beginning + next))];
+  const others = [`${beginning}[${setWithout(unique)}]*`, ...(unique.includes("-") ? [] : [`${beginning}-*`])];
+  return [...own, ...others, ...unique.flatMap((next) => patternsExcept(names, beginning + next))];
 }
 
 /** Characters with a meaning in a set. */
@@ -58,7 +58,7 @@ const SPECIAL = ["!", "-", "/", "[", "\\", "]", "^"];
  * Returns the members of a set of every character but `left`. A negated set is no option, because Claude Code reads `!` in its
  * own way.
  */
-function rangesWithout(left: readonly string[]): string {
+function setWithout(left: readonly string[]): string {
   const codes = [...SPECIAL, ...left, ...left.map((each) => each.toUpperCase())].map((each) => each.charCodeAt(0));
   const sorted = [...new Set(codes)].toSorted((one, other) => one - other);
   const starts = [SPACE, ...sorted.map((code) => code + 1)];

@@ -1,8 +1,8 @@
 import { lstat, otherwise, realpath } from "./files/limited.ts";
 import { isExecuting } from "./executing-files.ts";
-import { workTreesOf } from "./git/repository.ts";
+import { findWorkTrees } from "./git/repository.ts";
 import { foldedPath, hasUnseen } from "./normal-path.ts";
-import { isInside, realPathOf } from "./paths.ts";
+import { isInside, findRealPath } from "./paths.ts";
 import type { ProtectedPath } from "./protected-paths.ts";
 
 /**
@@ -19,18 +19,18 @@ interface Session {
 /** True if `path` is a file that Claude Code keeps for itself, both as named and as resolved. */
 export async function isKeptByClaude(path: string, { closed, cwd }: Session): Promise<boolean> {
   const own = closed.find(({ isOwn }) => isOwn);
-  const [real, work] = await Promise.all([realPathOf(path), realpath(cwd).catch(otherwise(undefined))]);
+  const [real, work] = await Promise.all([findRealPath(path), realpath(cwd).catch(otherwise(undefined))]);
   if (own === undefined || real === undefined || work === undefined || hasUnseen(path)) return false;
-  const projects = new Set([cwd, work, ...(await workTreesOf(work))].map(projectName));
+  const projects = new Set([cwd, work, ...(await findWorkTrees(work))].map(projectName));
   const named = [own.path, own.real].some((folder) => isKeptIn(folder, path, projects));
   const isKept =
     (named && isKeptIn(own.real, real, projects)) ||
     ([cwd, work].some((folder) => isKeptInProject(folder, path)) && isKeptInProject(work, real));
-  return isKept && (await isOneFile(real));
+  return isKept && (await hasOneName(real));
 }
 
 /** True for a file with one name, or a missing file. A second hard link may lie in a folder from which files are run. */
-async function isOneFile(path: string): Promise<boolean> {
+async function hasOneName(path: string): Promise<boolean> {
   try {
     const found = await lstat(path);
     return found.isFile() && found.nlink === 1;
@@ -41,7 +41,7 @@ async function isOneFile(path: string): Promise<boolean> {
 
 /** True for a file kept in the configuration folder `folder`. */
 function isKeptIn(folder: string, path: string, projects: ReadonlySet<string>): boolean {
-  const [first, ...rest] = wayBelow(folder, path);
+  const [first, ...rest] = partsBelow(folder, path);
   if (first === "plans") return rest.length === 1 && isNote(rest);
   if (first === "agent-memory") return rest.length > 1 && isNote(rest);
   const [project = "", memory, ...below] = rest;
@@ -53,13 +53,13 @@ function isKeptIn(folder: string, path: string, projects: ReadonlySet<string>): 
  * agents.
  */
 function isKeptInProject(folder: string, path: string): boolean {
-  const [first, second, ...rest] = wayBelow(folder, path);
+  const [first, second, ...rest] = partsBelow(folder, path);
   if (first !== ".claude") return false;
   if (second === "plans") return rest.length === 1 && isNote(rest);
   return (second === "agent-memory" || second === "agent-memory-local") && rest.length > 1 && isNote(rest);
 }
 
-function wayBelow(folder: string, path: string): string[] {
+function partsBelow(folder: string, path: string): string[] {
   return isInside(path, folder)
     ? path
         .slice(folder.length)
@@ -71,10 +71,10 @@ function wayBelow(folder: string, path: string): string[] {
 /** True for a Markdown file that no program reads as instructions by itself. */
 function isNote(way: readonly string[]): boolean {
   const name = way.at(-1) ?? "";
-  return name.endsWith(".md") && !INSTRUCTIONS.has(foldedPath(name)) && !isExecuting(`/${way.join("/")}`);
+  return name.endsWith(".md") && !INSTRUCTION_FILES.has(foldedPath(name)) && !isExecuting(`/${way.join("/")}`);
 }
 
-const INSTRUCTIONS: ReadonlySet<string> = new Set([
+const INSTRUCTION_FILES: ReadonlySet<string> = new Set([
   "agents.md",
   "claude.local.md",
   "claude.md",

@@ -10,7 +10,7 @@ const MAX_LINKS = 40;
  * Returns the real path of an absolute path. For a missing file, returns the place of its creation: the real path of the
  * nearest folder, and the rest; follows a dangling link to its target. `undefined` if unknown.
  */
-export async function realPathOf(path: string, links = 0): Promise<string | undefined> {
+export async function findRealPath(path: string, links = 0): Promise<string | undefined> {
   if (links > MAX_LINKS) return undefined;
   try {
     return await realpath(path);
@@ -19,7 +19,7 @@ export async function realPathOf(path: string, links = 0): Promise<string | unde
   }
   const folder = dirname(path);
   if (folder === path) return undefined;
-  const real = await realPathOf(folder, links);
+  const real = await findRealPath(folder, links);
   if (real === undefined) return undefined;
   const place = join(real, basename(path));
   const isLink = await lstat(place).then(
@@ -28,7 +28,7 @@ export async function realPathOf(path: string, links = 0): Promise<string | unde
   );
   if (!isLink) return place;
   const target = await readlink(place).catch(() => undefined);
-  return target === undefined ? undefined : realPathOf(resolve(real, target), links + 1);
+  return target === undefined ? undefined : findRealPath(resolve(real, target), links + 1);
 }
 
 function isMissing(error: unknown): boolean {

@@ -1,6 +1,6 @@
 import { basename, dirname, resolve } from "node:path";
 import { foldedPath } from "./normal-path.ts";
-import { isInside, realPathOf } from "./paths.ts";
+import { isInside, findRealPath } from "./paths.ts";
 
 /**
  * Paths that no session may read or change with file tools, in any permission mode: the server's own files, the code it runs,
@@ -19,14 +19,14 @@ import { isInside, realPathOf } from "./paths.ts";
 type Extent = "checkout" | "claude" | "prefix" | "tree";
 
 /** Row of the table, before the file system was asked. */
-export interface Owned {
+export interface OwnedPath {
   readonly path: string;
   readonly extent: Extent;
   /** Completes "it belongs to ...", for people and for Claude Code. */
   readonly why: string;
 }
 
-export interface ProtectedPath extends Owned {
+export interface ProtectedPath extends OwnedPath {
   /** Real path. */
   readonly real: string;
   /** True for the session's own Claude configuration folder: Claude Code itself sends the session to some places inside. */
@@ -42,8 +42,8 @@ interface Session {
 }
 
 /** Adds the real paths to the table, once. For a missing path, the place of its creation counts. */
-export async function protectedPaths(owned: readonly Owned[]): Promise<ProtectedPath[]> {
-  const rows = await Promise.all(owned.map(resolved));
+export async function protectedPaths(owned: readonly OwnedPath[]): Promise<ProtectedPath[]> {
+  const rows = await Promise.all(owned.map(resolveRow));
   return rows.filter((row, index) => rows.findIndex((each) => isSame(each, row)) === index);
 }
 
@@ -53,9 +53,9 @@ export async function protectedFor(
   { configFolder, cwd, stateFile }: Session,
 ): Promise<ProtectedPath[]> {
   const [own, record, work] = await Promise.all([
-    resolved({ path: configFolder, extent: "claude", why: CLAUDE_FOLDER }),
-    resolved({ path: stateFile, extent: "prefix", why: CLAUDE_RECORD }),
-    realPathOf(resolve(cwd)),
+    resolveRow({ path: configFolder, extent: "claude", why: CLAUDE_FOLDER }),
+    resolveRow({ path: stateFile, extent: "prefix", why: CLAUDE_RECORD }),
+    findRealPath(resolve(cwd)),
   ]);
   const checkout = table.find((row) => row.extent === "checkout" && work !== undefined && isInside(work, row.real));
   // Includes packages installed in the checkout. Settings, secrets and stores may lie there too, and stay closed.
@@ -69,9 +69,9 @@ export const SERVER_CODE = "the programs of this server";
 export const CLAUDE_FOLDER = "the configuration of Claude Code";
 export const CLAUDE_RECORD = "Claude Code's record of projects and trust";
 
-async function resolved(row: Owned): Promise<ProtectedPath> {
+async function resolveRow(row: OwnedPath): Promise<ProtectedPath> {
   const path = resolve(row.path);
-  return { ...row, path, real: (await realPathOf(path)) ?? path, isOwn: false };
+  return { ...row, path, real: (await findRealPath(path)) ?? path, isOwn: false };
 }
 
 function isSame(one: ProtectedPath, other: ProtectedPath): boolean {
@@ -82,7 +82,7 @@ function isSame(one: ProtectedPath, other: ProtectedPath): boolean {
 export const KEPT_BY_CLAUDE = ["agent-memory", "plans", "projects", "tasks", "todos"] as const;
 
 /** Finds the row that covers one of `paths`, absolute paths both as named and as real paths. */
-export function protectionOf(
+export function findProtection(
   paths: readonly string[],
   table: readonly ProtectedPath[],
   access: "enter" | "read" | "write",

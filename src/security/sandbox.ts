@@ -1,4 +1,4 @@
-import { findProgram, isExecutable, refusalOf } from "./programs.ts";
+import { findProgram, isExecutable, probeProgram } from "./find-program.ts";
 
 /** Checks that this machine can confine processes: needs of Claude Code's sandbox, and of a pid namespace of our own. */
 
@@ -52,5 +52,5 @@ export async function namespaceRefusal(environment: Environment): Promise<string
   if (bwrap === undefined) return "bwrap is not installed";
   const mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
   const args = ["--new-session", "--die-with-parent", "--unshare-pid", "--unshare-net", ...mounts, "--", "true"];
-  return refusalOf(bwrap, args, environment);
+  return probeProgram(bwrap, args, environment);
 }

@@ -31,10 +31,16 @@ export function tighterPolicy(stored: SessionPolicy | undefined, present: Sessio
 }
 
 /** Parts of a policy that a process of Claude Code keeps from its start. */
-export const OF_PROCESSES: readonly (keyof AddedPolicy)[] = ["mayNest", "places", "rules", "sandbox", "sandboxDomains"];
+export const PROCESS_PARTS: readonly (keyof AddedPolicy)[] = [
+  "mayNest",
+  "places",
+  "rules",
+  "sandbox",
+  "sandboxDomains",
+];
 
 /** Returns the parts of `names` that `other` tightens in the policy under which a session began; `undefined` if none. */
-export function addedBy(
+export function findAdditions(
   other: SessionPolicy,
   begun: SessionPolicy,
   names: readonly (keyof AddedPolicy)[] = AddedPolicy.keyof().options,
@@ -49,7 +55,7 @@ export function addedBy(
 }
 
 /** Returns the policy under which a session began, with additions. */
-export function withAdded(begun: SessionPolicy, { rules, ...parts }: AddedPolicy = {}): SessionPolicy {
+export function applyAdditions(begun: SessionPolicy, { rules, ...parts }: AddedPolicy = {}): SessionPolicy {
   if (!rules) return { ...begun, ...parts };
   const { allow } = rules;
   const ask = [...begun.rules.ask, ...rules.ask];
@@ -59,26 +65,26 @@ export function withAdded(begun: SessionPolicy, { rules, ...parts }: AddedPolicy
 /** True if a process started under `started` is kept from everything that `wanted` forbids. */
 export function isAsStrict(started: SessionPolicy, wanted: SessionPolicy): boolean {
   const both = tighterPolicy(wanted, started);
-  return OF_PROCESSES.every((name) => isSame(name, both, started));
+  return PROCESS_PARTS.every((name) => isSame(name, both, started));
 }
 
 function isSame(name: keyof AddedPolicy, one: SessionPolicy, other: SessionPolicy): boolean {
-  const [mine, yours] = [one[name], other[name]].map((part) => (name === "approvalChain" ? part : inOrder(part)));
+  const [mine, yours] = [one[name], other[name]].map((part) => (name === "approvalChain" ? part : sortLists(part)));
   return JSON.stringify(mine) === JSON.stringify(yours);
 }
 
 /** Sorts a list, because order matters only among approvers. */
-function inOrder(part: unknown): unknown {
+function sortLists(part: unknown): unknown {
   if (Array.isArray(part)) return part.map((each) => JSON.stringify(each)).toSorted();
   if (typeof part !== "object" || part === null) return part;
   const entries = Object.entries(part).toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return entries.map(([name, value]) => [name, inOrder(value)]);
+  return entries.map(([name, value]) => [name, sortLists(value)]);
 }
 
 /** Denies and asks by the rules of either policy; allows only by rules in both. */
 function commonRules(stored: SessionPolicy, { home, rules }: SessionPolicy): SessionPolicy["rules"] {
   const former = (texts: readonly string[]) =>
-    texts.map((text) => (stored.home === home ? text : withHome(text, stored)));
+    texts.map((text) => (stored.home === home ? text : writeOutHome(text, stored)));
   const allowed = new Set(former(stored.rules.allow));
   return {
     allow: rules.allow.filter((text) => allowed.has(text)),
@@ -95,7 +101,7 @@ function commonDomains(stored: SessionPolicy, present: SessionPolicy): string[] 
 }
 
 /** Writes out the stored `~` if the servers have different home folders. */
-function withHome(text: string, { home }: Pick<SessionPolicy, "home">): string {
+function writeOutHome(text: string, { home }: Pick<SessionPolicy, "home">): string {
   const [, toolName = "", way = ""] = /^(Read|Edit)\(~(\/.*)?\)$/s.exec(text) ?? [];
   if (toolName === "") return text;
   const folder = home.replace(/^([A-Za-z]):/, (_, drive: string) => `/${drive.toLowerCase()}`).replaceAll("\\", "/");

@@ -3,19 +3,19 @@ import { type Frame, FrameReader, MAX_BODY, writeFrame } from "./frame.ts";
 import type { FromShim } from "./protocol.ts";
 
 /** Makes frames for a connection on demand, so that frames are made only if there is room. */
-export interface Source {
+export interface FrameSource {
   next(connection: Connection): { readonly header: FromShim; readonly body?: Buffer } | undefined;
 }
 
-interface Handlers {
+interface ConnectionHandlers {
   frame(connection: Connection, frame: Frame): void;
   closed(connection: Connection): void;
 }
 
-/** Bound on unsent bytes. Above the bound, no `Source` is asked. */
+/** Bound on unsent bytes. Above the bound, no `FrameSource` is asked. */
 const MAX_UNSENT = 1_048_576;
-/** Bytes of one `Source` before the next has its turn. */
-const TURN = 65_536;
+/** Bytes of one `FrameSource` before the next has its turn. */
+const MAX_SOURCE_BYTES = 65_536;
 /** Interval between writes of partial text (`mayWait`), ms. Text comes in small parts, and each write wakes another process. */
 const PAUSE_MS = 4;
 /** Bound on unsent answers, bytes. Above the bound, nothing more is read. */
@@ -35,10 +35,10 @@ export class Connection {
   /** Set once the other side has said `end` and needs this shim no more. */
   isDone = false;
   readonly #socket: Socket;
-  readonly #handlers: Handlers;
+  readonly #handlers: ConnectionHandlers;
   readonly #reader = new FrameReader();
   #onGreeted: () => void = () => undefined;
-  readonly #sources = new Set<Source>();
+  readonly #sources = new Set<FrameSource>();
   #frames: Frame[] = [];
   #answers = 0;
   #pumpTimer: NodeJS.Timeout | undefined;
@@ -46,7 +46,7 @@ export class Connection {
   /** Set to read no further input. */
   #isEnding = false;
 
-  constructor(socket: Socket, handlers: Handlers) {
+  constructor(socket: Socket, handlers: ConnectionHandlers) {
     this.#socket = socket;
     this.#handlers = handlers;
     // A hello has no body.
@@ -60,7 +60,7 @@ export class Connection {
       .on("close", () => {
         clearTimeout(timer);
         clearTimeout(this.#pumpTimer);
-        this.#ignore();
+        this.#stopReading();
         handlers.closed(this);
         this.#onGreeted();
       });
@@ -85,8 +85,8 @@ export class Connection {
     let size = 0;
     const onFlushed = (error?: Error | null) => {
       this.#answers -= size;
-      if (error ?? this.#socket.destroyed) this.#ignore();
-      this.#work();
+      if (error ?? this.#socket.destroyed) this.#stopReading();
+      this.#handleFrames();
     };
     writeFrame(this.#socket, header, body, onFlushed);
     size = Math.max(0, this.#socket.writableLength - before);
@@ -97,7 +97,7 @@ export class Connection {
    * Queues a source that has something to send. With `mayWait`, sends up to `PAUSE_MS` after the last write, together with
    * later output.
    */
-  offer(source: Source, mayWait = false): void {
+  offer(source: FrameSource, mayWait = false): void {
     this.#sources.add(source);
     const wait = mayWait ? this.#lastPump + PAUSE_MS - performance.now() : 0;
     if (wait <= 0) this.#pump();
@@ -106,7 +106,7 @@ export class Connection {
 
   /** Stops reading, and ends the connection after sending all answers. */
   end(): void {
-    this.#ignore();
+    this.#stopReading();
     this.#socket.end();
   }
 
@@ -115,7 +115,7 @@ export class Connection {
   }
 
   /** Drops pending messages: carried out later, a message could make this connection an owner. */
-  #ignore(): void {
+  #stopReading(): void {
     this.#isEnding = true;
     this.#frames = [];
   }
@@ -129,10 +129,10 @@ export class Connection {
       this.destroy();
       return;
     }
-    this.#work();
+    this.#handleFrames();
   }
 
-  #work(): void {
+  #handleFrames(): void {
     while (this.#answers <= MAX_ANSWERS) {
       const frame = this.#frames.shift();
       if (!frame) break;
@@ -157,8 +157,8 @@ export class Connection {
   }
 
   /** Returns true if `source` may have more. */
-  #sendFrom(source: Source): boolean {
-    const end = this.#socket.writableLength + TURN;
+  #sendFrom(source: FrameSource): boolean {
+    const end = this.#socket.writableLength + MAX_SOURCE_BYTES;
     while (this.#socket.writableLength < end) {
       const frame = source.next(this);
       if (!frame) return false;

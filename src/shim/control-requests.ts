@@ -11,12 +11,12 @@ const MAX_OPEN = 1_024;
 const HEAD = 512;
 /** Bound on parsed lines, bytes. Parsing takes several times the memory of a line. */
 const MAX_PARSED = 1_048_576;
-const QUICK =
+const FIRST_FIELDS =
   /^\{"type":"(control_request|control_response|control_cancel_request)"(?:,"response":\{"subtype":"\w+")?,"request_id":"([^"\\]+)"/;
-const ANY = Buffer.from('"control_');
+const CONTROL_MARK = Buffer.from('"control_');
 const INITIALIZE = Buffer.from('"initialize"');
 
-interface Control {
+interface ControlLine {
   readonly type: string;
   readonly requestId: string;
 }
@@ -31,19 +31,19 @@ export class ControlRequests {
   }
 
   /** Line with the first answer to `initialize`. */
-  get initialized(): Buffer | undefined {
+  get initializeAnswer(): Buffer | undefined {
     return this.#initialized;
   }
 
   /** Notes a line towards Claude Code. The `lineId` of a response is `r:` and the id of its request. */
-  wrote(lineId: string, line: Buffer): void {
+  noteWritten(lineId: string, line: Buffer): void {
     if (lineId.startsWith("r:")) this.#open.delete(lineId.slice(2));
     if (this.#initializeId === undefined && line.includes(INITIALIZE)) this.#initializeId = initializeIdOf(line);
   }
 
   /** Notes a line of Claude Code. */
-  read(line: Buffer): void {
-    const control = controlOf(line);
+  noteRead(line: Buffer): void {
+    const control = parseControl(line);
     if (control?.type === "control_request") this.#opened(control.requestId);
     if (control?.type === "control_cancel_request") this.#open.delete(control.requestId);
     if (control?.type === "control_response" && control.requestId === this.#initializeId) this.#initialized ??= line;
@@ -58,10 +58,10 @@ export class ControlRequests {
   }
 }
 
-function controlOf(line: Buffer): Control | undefined {
-  const [, type, requestId] = QUICK.exec(line.toString("utf8", 0, HEAD)) ?? [];
+function parseControl(line: Buffer): ControlLine | undefined {
+  const [, type, requestId] = FIRST_FIELDS.exec(line.toString("utf8", 0, HEAD)) ?? [];
   if (type !== undefined && requestId !== undefined) return { type, requestId };
-  if (line.length > MAX_PARSED || !line.includes(ANY)) return undefined;
+  if (line.length > MAX_PARSED || !line.includes(CONTROL_MARK)) return undefined;
   const { request_id: own, response, type: parsedType } = fieldsOf(parsed(line));
   const id = parsedType === "control_response" ? fieldsOf(response)["request_id"] : own;
   return typeof parsedType === "string" && typeof id === "string" ? { type: parsedType, requestId: id } : undefined;

@@ -1,5 +1,5 @@
 import { ControlRequests } from "./control-requests.ts";
-import { type Gone, type Item, LineBuffer } from "./line-buffer.ts";
+import { type MissingLines, type Item, LineBuffer } from "./line-buffer.ts";
 
 /**
  * Exchange between one Claude Code and its owner: the present owner, the next line for the owner, and the lines written towards
@@ -11,7 +11,7 @@ export class Refusal extends Error {
   override readonly name = "Refusal";
 }
 
-export interface Attachment<Owner> extends Gone {
+export interface Attachment<Owner> extends MissingLines {
   /** Owner until now, if on another connection. */
   readonly former: Owner | undefined;
 }
@@ -67,7 +67,7 @@ export class Exchange<Owner> {
     this.#owner = owner;
     this.#epoch = epoch;
     this.#sent = after;
-    return { former, ...this.lines.gone(after) };
+    return { former, ...this.lines.missingAfter(after) };
   }
 
   /** Handles the end of a connection. Returns false if `owner` did not own the process. */
@@ -106,14 +106,14 @@ export class Exchange<Owner> {
     this.#written.add(lineId);
     const [oldest] = this.#written;
     if (this.#written.size > MAX_REMEMBERED && oldest !== undefined) this.#written.delete(oldest);
-    this.control.wrote(lineId, body);
+    this.control.noteWritten(lineId, body);
     return true;
   }
 
   /** Takes a line of Claude Code. Returns true for partial text, which is no control request. */
   read(line: Buffer): boolean {
     const isPart = this.lines.push(line);
-    if (!isPart) this.control.read(line);
+    if (!isPart) this.control.noteRead(line);
     return isPart;
   }
 }

@@ -45,7 +45,7 @@ export function encodeFrame(header: { readonly t: string }, body?: Buffer): Buff
 }
 
 /** Bound on bodies that are copied, bytes. A copy is cheaper than another buffer to write. */
-const SMALL = 16_384;
+const MAX_COPIED = 16_384;
 
 /**
  * Writes a frame, without copying a large body. Calls `onFlushed` after the system has taken the frame, or with an error.
@@ -57,7 +57,7 @@ export function writeFrame(
   body?: Buffer,
   onFlushed?: (error?: Error | null) => void,
 ): boolean {
-  if (body === undefined || body.length <= SMALL) return stream.write(encodeFrame(header, body), onFlushed);
+  if (body === undefined || body.length <= MAX_COPIED) return stream.write(encodeFrame(header, body), onFlushed);
   // Before `cork`, because `frameHead` may throw, and a corked stream sends nothing of any process.
   const head = frameHead(header, body.length);
   stream.cork();
@@ -96,9 +96,9 @@ export class FrameReader {
     const frames: Frame[] = [];
     let rest = this.#joined();
     for (;;) {
-      this.#needed = neededOf(rest, this.maxBody);
+      this.#needed = frameLength(rest, this.maxBody);
       if (rest.length < this.#needed) break;
-      frames.push(frameOf(rest.subarray(0, this.#needed)));
+      frames.push(decodeFrame(rest.subarray(0, this.#needed)));
       rest = rest.subarray(this.#needed);
     }
     this.#chunks = rest.length > 0 ? [rest] : [];
@@ -113,7 +113,7 @@ export class FrameReader {
 }
 
 /** Returns the length of the first frame, or `LENGTHS` if its lengths are incomplete. */
-function neededOf(bytes: Buffer, maxBody: number): number {
+function frameLength(bytes: Buffer, maxBody: number): number {
   if (bytes.length < LENGTHS) return LENGTHS;
   const [header, body] = [bytes.readUInt32BE(0), bytes.readUInt32BE(4)];
   checkLengths(header, body, maxBody);
@@ -130,7 +130,7 @@ function checkLengths(header: number, body: number, maxBody = MAX_BODY): void {
   if (body > maxBody) throw new ProtocolError(`a body has ${String(body)} bytes, above ${String(maxBody)}`);
 }
 
-function frameOf(bytes: Buffer): Frame {
+function decodeFrame(bytes: Buffer): Frame {
   const end = LENGTHS + bytes.readUInt32BE(0);
   return { header: headerOf(bytes.subarray(LENGTHS, end)), body: bytes.subarray(end) };
 }

@@ -8,7 +8,7 @@ export interface Exit {
 export type Item = { readonly n: number; readonly line: Buffer } | { readonly n: number; readonly exit: Exit };
 
 /** Counts of missing lines above a number. */
-export interface Gone {
+export interface MissingLines {
   /** Lines other than partial text. */
   readonly lost: number;
   /** Lines of partial text. */
@@ -78,7 +78,7 @@ export class LineBuffer {
   }
 
   /** Numbers a line that is too long to be kept. */
-  lose(): void {
+  skip(): void {
     this.#last += 1;
     this.#lost.add(this.#last);
   }
@@ -100,16 +100,16 @@ export class LineBuffer {
   }
 
   acknowledge(upTo: number): void {
-    const end = Math.min(upTo, this.#last);
-    for (let n = this.#acknowledged + 1; n <= end; n += 1) {
+    const addExit = Math.min(upTo, this.#last);
+    for (let n = this.#acknowledged + 1; n <= addExit; n += 1) {
       this.#drop(n);
       this.#lost.delete(n);
     }
-    this.#acknowledged = Math.max(this.#acknowledged, end);
+    this.#acknowledged = Math.max(this.#acknowledged, addExit);
   }
 
   /** Counts acknowledged lines as lost: an owner that asks for them has forgotten stored lines. */
-  gone(after: number): Gone {
+  missingAfter(after: number): MissingLines {
     const from = Math.max(after, this.#acknowledged);
     const above = (numbers: Iterable<number>) => [...numbers].filter((n) => n > from).length;
     const lines = Math.max(0, this.#last - from - (this.#exit ? 1 : 0));

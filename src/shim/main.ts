@@ -2,7 +2,7 @@ import { appendFileSync, closeSync, openSync, readFileSync, statSync, truncateSy
 import { join } from "node:path";
 import { startTime } from "../claude/supervise/tree.ts";
 import { EndedRecord } from "./ended.ts";
-import type { Program, RestartProgram } from "./programs.ts";
+import type { Program, RestartProgram } from "./reaper-and-restarter.ts";
 import { ShimServer } from "./server.ts";
 
 /**

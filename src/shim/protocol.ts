@@ -11,7 +11,7 @@ export const SHIM_PROTOCOL = 2;
 export const MAX_ID = 128;
 
 /** `epoch` fences: messages must have the epoch of the last `start` or `attach`. */
-interface OfProcess {
+interface ProcessMessage {
   readonly id: string;
   readonly epoch: number;
 }
@@ -23,7 +23,7 @@ export type ToShim =
    * Answered by `started` or `failed`. Spares have epoch 0. The body describes the environment of this owner for the next
    * owner, in a form of their own: the shim keeps the body in memory and returns it unread.
    */
-  | (OfProcess & {
+  | (ProcessMessage & {
       readonly t: "start";
       readonly command: string;
       readonly args: readonly string[];
@@ -42,17 +42,17 @@ export type ToShim =
    * `attached`, then the last text on stderr, then all lines above `after`, including lines that this connection has received
    * before.
    */
-  | (OfProcess & { readonly t: "attach"; readonly after: number })
+  | (ProcessMessage & { readonly t: "attach"; readonly after: number })
   /** The body is one line without its line break. Answered by `written` after the system has taken the line. */
-  | (OfProcess & { readonly t: "write"; readonly lineId: string })
+  | (ProcessMessage & { readonly t: "write"; readonly lineId: string })
   /** Acknowledges all lines up to `upTo`. */
-  | (OfProcess & { readonly t: "ack"; readonly upTo: number })
-  | (OfProcess & { readonly t: "end-input" })
-  | (OfProcess & { readonly t: "signal"; readonly signal: string })
+  | (ProcessMessage & { readonly t: "ack"; readonly upTo: number })
+  | (ProcessMessage & { readonly t: "end-input" })
+  | (ProcessMessage & { readonly t: "signal"; readonly signal: string })
   /** Sends SIGKILL to the process and all its descendants. */
-  | (OfProcess & { readonly t: "kill" })
+  | (ProcessMessage & { readonly t: "kill" })
   /** Binds the process to this connection, whose end ends the process at once: the session is in the memory of this owner. */
-  | (OfProcess & { readonly t: "bound" })
+  | (ProcessMessage & { readonly t: "bound" })
   | { readonly t: "list" }
   /** Line for the reaper, without its line break. */
   | { readonly t: "reaper"; readonly line: string }

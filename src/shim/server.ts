@@ -1,8 +1,8 @@
-import { ClaudeCode, type StartMessage } from "./claude-code.ts";
+import { ShimChild, type StartMessage } from "./shim-child.ts";
 import type { Connection } from "./connection.ts";
 import { Refusal } from "./exchange.ts";
 import { type Frame, ProtocolError } from "./frame.ts";
-import { type Program, ReaperPipe, Restarts, type RestartProgram } from "./programs.ts";
+import { type Program, ReaperPipe, DaemonRestarter, type RestartProgram } from "./reaper-and-restarter.ts";
 import { type ListedProcess, readToShim, SHIM_PROTOCOL, type ToShim } from "./protocol.ts";
 import { ShimSocket } from "./socket.ts";
 
@@ -24,7 +24,7 @@ export interface ShimOptions {
 }
 
 /** Time for the first connection to come, ms. */
-const FIRST_MS = 30_000;
+const FIRST_CONNECTION_MS = 30_000;
 const KEEP_PARTS = 10;
 
 type ToProcess = Exclude<ToShim, { t: "hello" | "start" | "attach" | "list" | "reaper" | "end" }>;
@@ -33,10 +33,10 @@ type ToProcess = Exclude<ToShim, { t: "hello" | "start" | "attach" | "list" | "r
 export class ShimServer {
   readonly #options: ShimOptions;
   readonly #socket: ShimSocket;
-  readonly #processes = new Map<string, ClaudeCode>();
-  readonly #waiting = new Map<ClaudeCode, NodeJS.Timeout>();
+  readonly #processes = new Map<string, ShimChild>();
+  readonly #waiting = new Map<ShimChild, NodeJS.Timeout>();
   readonly #reaper: ReaperPipe;
-  readonly #restarts: Restarts;
+  readonly #restarts: DaemonRestarter;
   /** Set by a signal. */
   #isEnding = false;
 
@@ -44,9 +44,9 @@ export class ShimServer {
     this.#options = options;
     this.#reaper = new ReaperPipe(options.reaper);
     const { log, restart: program, restartAfterMs: afterMs } = options;
-    const isWanted = () => this.#kept().some(({ exchange: { epoch } }) => epoch > 0);
-    const onUnwanted = () => this.#kept().forEach((process) => this.#abandon(process));
-    this.#restarts = new Restarts({ program, afterMs, log, isWanted, onUnwanted });
+    const isWanted = () => this.#attachable().some(({ exchange: { epoch } }) => epoch > 0);
+    const onUnwanted = () => this.#attachable().forEach((process) => this.#abandon(process));
+    this.#restarts = new DaemonRestarter({ program, afterMs, log, isWanted, onUnwanted });
     this.#socket = new ShimSocket({
       frame: (connection, frame) => this.#onFrame(connection, frame),
       closed: (connection) => this.#onClosed(connection),
@@ -58,7 +58,7 @@ export class ShimServer {
   async listen(path: string): Promise<void> {
     await this.#reaper.load();
     await this.#socket.listen(path);
-    setTimeout(() => this.#endIfUnused(), FIRST_MS);
+    setTimeout(() => this.#endIfUnused(), FIRST_CONNECTION_MS);
   }
 
   /** Removes the socket. Resolves after all answers are sent, or after a second. */
@@ -110,7 +110,7 @@ export class ShimServer {
       case "list":
         return connection.answer({ t: "processes", processes: this.#listed() });
       case "reaper":
-        return this.#tellReaper(connection, message.line);
+        return this.#sendToReaper(connection, message.line);
       case "end":
         connection.isDone = true;
         return this.#endIfUnused();
@@ -156,7 +156,7 @@ export class ShimServer {
     if (this.#processes.has(id)) return fail(new Error("a process has this id"));
     try {
       this.#reaper.ready();
-      const process: ClaudeCode = new ClaudeCode(message, connection, {
+      const process: ShimChild = new ShimChild(message, connection, {
         news: (mayWait) => process.exchange.owner?.offer(process, mayWait),
         exited: () => this.#onExited(process),
       });
@@ -171,7 +171,7 @@ export class ShimServer {
   }
 
   /** Rejects if `process` could not be started. */
-  async #report(connection: Connection, process: ClaudeCode): Promise<void> {
+  async #report(connection: Connection, process: ShimChild): Promise<void> {
     const identity = await process.started();
     this.#reaper.send(`+${String(identity.pid)} ${process.tag}`);
     connection.answer({ t: "started", id: process.id, ...identity });
@@ -190,7 +190,7 @@ export class ShimServer {
   }
 
   /** Throws `Refusal` if another connection owns the process that the reaper would forget. */
-  #tellReaper(connection: Connection, line: string): void {
+  #sendToReaper(connection: Connection, line: string): void {
     const named = [...this.#processes.values()].find(({ pid }) => pid !== undefined && line === `-${String(pid)}`);
     const owner = named?.exchange.owner;
     if (owner && owner !== connection) throw new Refusal("another connection owns this process");
@@ -198,7 +198,7 @@ export class ShimServer {
     this.#reaper.send(line);
   }
 
-  #write(connection: Connection, process: ClaudeCode, lineId: string, line: Buffer): void {
+  #write(connection: Connection, process: ShimChild, lineId: string, line: Buffer): void {
     const { id } = process;
     process.write(lineId, line, (again, error) => {
       if (error) connection.answer({ t: "refused", of: "write", id, lineId, message: error.message });
@@ -206,7 +206,7 @@ export class ShimServer {
     });
   }
 
-  #processOf(id: string): ClaudeCode {
+  #processOf(id: string): ShimChild {
     const process = this.#processes.get(id);
     if (process) return process;
     throw new Refusal("no process has this id");
@@ -224,7 +224,7 @@ export class ShimServer {
     }));
   }
 
-  #onExited(process: ClaudeCode): void {
+  #onExited(process: ShimChild): void {
     if (process.isAbandoned) this.#forget(process);
   }
 
@@ -237,7 +237,7 @@ export class ShimServer {
     this.#endIfUnused();
   }
 
-  #released(process: ClaudeCode): void {
+  #released(process: ShimChild): void {
     if (process.isBound) {
       this.#abandon(process, true);
       return;
@@ -256,19 +256,19 @@ export class ShimServer {
     wait(KEEP_PARTS);
   }
 
-  #giveUp(process: ClaudeCode, why: string): void {
+  #giveUp(process: ShimChild, why: string): void {
     // A spare has no session that could report the end.
     if (process.exchange.epoch > 0 && !process.isAbandoned) this.#options.onGivenUp(process.id, why);
     this.#abandon(process);
   }
 
-  #abandon(process: ClaudeCode, atOnce = false): void {
+  #abandon(process: ShimChild, atOnce = false): void {
     process.abandon();
-    if (process.isOver) this.#forget(process);
+    if (process.isFinished) this.#forget(process);
     else process.stop(atOnce);
   }
 
-  #forget(process: ClaudeCode): void {
+  #forget(process: ShimChild): void {
     clearTimeout(this.#waiting.get(process));
     this.#waiting.delete(process);
     this.#processes.delete(process.id);
@@ -276,7 +276,7 @@ export class ShimServer {
   }
 
   /** Returns processes that an owner can still get. Only spares have epoch 0; ending a spare loses no work. */
-  #kept(): ClaudeCode[] {
+  #attachable(): ShimChild[] {
     return [...this.#processes.values()].filter(({ isAbandoned }) => !isAbandoned);
   }
 

@@ -4,7 +4,7 @@ import { Connection, HELLO_MS } from "./connection.ts";
 import { beginsWithFrame, type Frame } from "./frame.ts";
 import { firstPart, HelloQueue } from "./hello-queue.ts";
 
-interface Handlers {
+interface SocketHandlers {
   frame(connection: Connection, frame: Frame): void;
   closed(connection: Connection): void;
   /** Called if the socket could not take a connection. Other connections go on. */
@@ -19,12 +19,12 @@ const MAX_CONNECTIONS = 64;
 /** Socket of a shim. Reads only few connections at a time before their hello. */
 export class ShimSocket {
   readonly connections = new Set<Connection>();
-  readonly #handlers: Handlers;
+  readonly #handlers: SocketHandlers;
   readonly #hellos = new HelloQueue();
   #server: Server | undefined;
   #looking: NodeJS.Timeout | undefined;
 
-  constructor(handlers: Handlers) {
+  constructor(handlers: SocketHandlers) {
     this.#handlers = handlers;
   }
 

@@ -11,7 +11,7 @@ import type { SessionState } from "../domain/session.ts";
  * written more, which is kept.
  */
 
-interface Parts {
+interface StoredTypes {
   state: SessionState;
   options: SessionOptions;
   policy: SessionPolicy;
@@ -25,7 +25,7 @@ type Upgrade = (old: JsonObject) => JsonObject;
  * Changes of a version. An upgrade leaves existing fields alone: an older server that shares the store keeps unknown fields,
  * and writes them back under its own version.
  */
-export interface Version extends Partial<Readonly<Record<keyof Parts, Upgrade>>> {
+export interface Version extends Partial<Readonly<Record<keyof StoredTypes, Upgrade>>> {
   /** Set if servers of the version before cannot work with the version. */
   readonly breaks?: true;
 }
@@ -52,14 +52,14 @@ export interface Format<T> {
   read(text: string): T;
 }
 
-export function formatOf<K extends keyof Parts>(part: K, versions = VERSIONS): Format<Parts[K]> {
+export function createFormat<K extends keyof StoredTypes>(part: K, versions = VERSIONS): Format<StoredTypes[K]> {
   const present = versions.length;
   const oldestReader = versions.findLastIndex(({ breaks }) => breaks) + 1;
   const header = `{"v":${String(present)},${oldestReader > 0 ? `"needs":${String(oldestReader)},` : ""}`;
   // Typed without a check: text of the present version was a `Parts[K]`, and `VERSIONS` upgrade older text. Tests of all stored
   // rows make sure of both.
-  const parse: (text: string) => Parts[K] = JSON.parse;
-  const typed = z.custom<Parts[K]>();
+  const parse: (text: string) => StoredTypes[K] = JSON.parse;
+  const typed = z.custom<StoredTypes[K]>();
   return {
     // Prepends the version to the text and removes the version on reading (no value is `{}`): copying the object would cost as
     // much as serializing it.
@@ -67,25 +67,29 @@ export function formatOf<K extends keyof Parts>(part: K, versions = VERSIONS): F
     read: (text) =>
       text.startsWith(header)
         ? parse(`{${text.slice(header.length)}`)
-        : typed.parse(upgraded(part, JsonObject.parse(JSON.parse(text)), versions)),
+        : typed.parse(upgradeValue(part, JsonObject.parse(JSON.parse(text)), versions)),
   };
 }
 
-function upgraded(part: keyof Parts, { needs = 0, v, ...value }: JsonObject, versions: readonly Version[]): JsonObject {
+function upgradeValue(
+  part: keyof StoredTypes,
+  { needs = 0, v, ...value }: JsonObject,
+  versions: readonly Version[],
+): JsonObject {
   if (typeof v !== "number" || typeof needs !== "number") throw new SyntaxError(`a version of ${part} is no number`);
-  if (needs > versions.length) throw new NewerFormatError(newer(part, needs, versions.length));
+  if (needs > versions.length) throw new NewerFormatError(newerMessage(part, needs, versions.length));
   return versions.slice(v).reduce((old, { [part]: upgrade }) => upgrade?.(old) ?? old, value);
 }
 
-function newer(part: string, needed: number, present: number): string {
+function newerMessage(part: string, needed: number, present: number): string {
   const problem = `a session's ${part} needs format version ${String(needed)}, and this claude-agents-mcp reads up to version ${String(present)}`;
   return `${problem}. Update claude-agents-mcp.`;
 }
 
-export const STATE = formatOf("state");
-export const OPTIONS = formatOf("options");
-export const POLICY = formatOf("policy");
-export const EVENT = formatOf("event");
+export const STATE = createFormat("state");
+export const OPTIONS = createFormat("options");
+export const POLICY = createFormat("policy");
+export const EVENT = createFormat("event");
 
 /**
  * Names the first field of `value` with another type than in `schema`; `undefined` if there is none. Unknown fields, words and

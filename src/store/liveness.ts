@@ -1,4 +1,4 @@
-import { HOST, type NodeRow, type Self } from "./node.ts";
+import { HOST, type NodeRow, type OwnNode } from "./node-row.ts";
 
 /**
  * Finds living nodes. A process of this machine that has exited is dead at once, by pid and start time. An existing process, or
@@ -12,27 +12,27 @@ export const WATCH_MS = 10_000;
 /** Maximum length of a lease, ms. A lease that ends later was given before the clock was set back. */
 const MAX_LEASE_MS = 60_000;
 
-interface Seen {
+interface ExpiredLease {
   readonly expiresAt: number;
   /** Time at which the node was first seen with `expiresAt`, in ticks. */
   readonly since: number;
 }
 
 export class LivenessCheck {
-  readonly #self: Self;
-  readonly #seen = new Map<string, Seen>();
+  readonly #self: OwnNode;
+  readonly #seen = new Map<string, ExpiredLease>();
   /** Nodes whose processes have exited. Never alive again, because a reused pid has another start time. */
   #gone = new Set<string>();
   /** End of this node's own lease, in ticks. */
   #ownUntil = 0;
   ttlMs = 0;
 
-  constructor(self: Self) {
+  constructor(self: OwnNode) {
     this.#self = self;
   }
 
   /** Records a renewal of this node's lease, begun at `since` (in ticks). */
-  renewed(ttlMs: number, since: number): void {
+  noteRenewal(ttlMs: number, since: number): void {
     this.ttlMs = ttlMs;
     this.#ownUntil = since + ttlMs;
   }
@@ -46,7 +46,7 @@ export class LivenessCheck {
   }
 
   /** Returns a check for one call, so that the system is asked for each process only once. */
-  begin(): (node: NodeRow) => Promise<boolean> {
+  createCheck(): (node: NodeRow) => Promise<boolean> {
     const asked = new Map<string, Promise<boolean>>();
     return async (node) => {
       const known = asked.get(node.nodeId) ?? this.#isAlive(node);
@@ -57,7 +57,7 @@ export class LivenessCheck {
 
   /** Returns the ids of living nodes. Forgets everything about nodes not in `nodes`. */
   async living(nodes: readonly NodeRow[]): Promise<string[]> {
-    const isAlive = this.begin();
+    const isAlive = this.createCheck();
     const alive = await Promise.all(nodes.map(isAlive));
     const known = new Set(nodes.map(({ nodeId }) => nodeId));
     this.#gone = new Set([...this.#gone].filter((nodeId) => known.has(nodeId)));

@@ -10,25 +10,25 @@ import type {
   StoreMaintenance,
 } from "../engine/ports.ts";
 import { newestFirst } from "./newest-first.ts";
-import type { Self } from "./node.ts";
+import type { OwnNode } from "./node-row.ts";
 import { SqliteBackend } from "./sqlite/backend.ts";
-import { Access } from "./sqlite/connect/access.ts";
+import { StoreConnection } from "./sqlite/connect/store-connection.ts";
 import { openConnection, openInMemory } from "./sqlite/connect/open-file.ts";
 
 /** Opens stores of all kinds, and wraps them. */
 
-export interface StoreOptions extends Self {
+export interface StoreOptions extends OwnNode {
   readonly log: Logger;
 }
 
 /** Returns the store at `location`. The first call opens the file, or creates a missing one. */
 export function openStore(location: StoreLocation, { log, ...self }: StoreOptions): SessionBackend {
-  const memory = new SqliteBackend(self, new Access({ kind: "memory" }, openInMemory));
+  const memory = new SqliteBackend(self, new StoreConnection({ kind: "memory" }, openInMemory));
   switch (location.kind) {
     case "memory":
       return memory;
     case "sqlite": {
-      const access = new Access(location, async () => openConnection(location.file, log));
+      const access = new StoreConnection(location, async () => openConnection(location.file, log));
       return withEphemeral(new SqliteBackend(self, access), memory, self.clock);
     }
   }
@@ -90,7 +90,7 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
       send: async (id, ...command) => of(id).inbox.send(id, ...command),
       receive: (lease, signal) => of(lease.sessionId).inbox.receive(lease, signal),
     },
-    maintenance: ofBoth(behind.maintenance, memory.maintenance, clock),
+    maintenance: combineMaintenance(behind.maintenance, memory.maintenance, clock),
     close: async () => {
       await memory.close();
       await behind.close();
@@ -98,11 +98,15 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
   };
 }
 
-function ofBoth(behind: StoreMaintenance, memory: StoreMaintenance, clock: Pick<Clock, "now">): StoreMaintenance {
+function combineMaintenance(
+  behind: StoreMaintenance,
+  memory: StoreMaintenance,
+  clock: Pick<Clock, "now">,
+): StoreMaintenance {
   return {
     // Includes `size`, which counts only persistent data.
     ...behind,
-    count: async () => added(await behind.count(), await memory.count()),
+    count: async () => sumCounts(await behind.count(), await memory.count()),
     purge: async (query) => {
       const kept = await behind.purge(query);
       const limit = query.limit - kept;
@@ -114,7 +118,7 @@ function ofBoth(behind: StoreMaintenance, memory: StoreMaintenance, clock: Pick<
   };
 }
 
-function added(one: SessionCounts, other: SessionCounts): SessionCounts {
+function sumCounts(one: SessionCounts, other: SessionCounts): SessionCounts {
   const sums: Record<string, number> = { ...one };
   for (const [status, number] of Object.entries(other)) sums[status] = (sums[status] ?? 0) + number;
   return sums;

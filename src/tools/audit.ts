@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import type { Principal, Scope } from "../domain/principal.ts";
-import { aboutOf } from "../engine/actions/audit.ts";
+import { describeAction } from "../engine/actions/audit.ts";
 
 /** Line of the audit log. Never includes texts of the caller: prompts and inputs may contain secrets. */
 export interface AuditEntry extends JsonObject {
@@ -30,7 +30,7 @@ export function entryOf(
   { call, raw, scope, tool }: AuditedCall,
   { isError, outcome: ended, structured }: { isError: boolean; outcome?: string; structured: JsonObject },
 ): AuditEntry | undefined {
-  const about = aboutOf(raw);
+  const about = describeAction(raw);
   const outcome = ended ?? (isError ? (CODE.safeParse(structured).data?.code ?? "error") : "ok");
   if (!isError && scope === "read") return undefined;
   const { client, principal } = call;

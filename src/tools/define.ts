@@ -7,17 +7,17 @@ import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import { requireScope } from "../engine/actions/scope.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
-import { ADVERTISED_OUTPUT, advertiseInput, type Advertised } from "./advertise.ts";
+import { ADVERTISED_OUTPUT, deriveInputSchema, type Advertised } from "./input-schema.ts";
 import type { FormAnswer, NeedsInput } from "./elicitation/needs-input.ts";
 import { entryOf, type Audit } from "./audit.ts";
-import type { Leaving } from "./leaving.ts";
-import type { FirstAnswer } from "./first-answer.ts";
-import { isAgentTool, type ToolName } from "./listed.ts";
+import type { ClientCleanup } from "./client-cleanup.ts";
+import type { ConnectionNote } from "./connection-note.ts";
+import { isAgentTool, type ToolName } from "./tool-names.ts";
 import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
-import type { ReportedTools } from "./reported-tools.ts";
+import type { DynamicDescription } from "./dynamic-description.ts";
 import { replyWith, replyWithError, type ToolReply, type TaskHead } from "./errors.ts";
-import { scopeOf, type ToolScope } from "./scope.ts";
+import { requiredScope, type ToolScope } from "./scope.ts";
 
 /** Every hint is set explicitly because some clients decide by the hints whether a tool may run. */
 export interface Annotations {
@@ -85,10 +85,10 @@ export interface ToolDeps {
   /**
    * Adds the tools reported by Claude Code to the description of `claude_code`; `undefined` without `--dynamic-description`.
    */
-  readonly reported: ReportedTools | undefined;
+  readonly reported: DynamicDescription | undefined;
   readonly log: Pick<Logger, "error" | "info">;
   /** Set in a daemon, and if no daemon could be started: clients are then told in their first answer. */
-  readonly first?: FirstAnswer | undefined;
+  readonly first?: ConnectionNote | undefined;
   /** Called with the client of each call, before the call begins. */
   onCall?(client: ToolCall["client"]): void;
   /** True in a daemon: the server continues after its clients. */
@@ -110,7 +110,7 @@ export interface ToolCall extends Caller {
     /** True on stdio: the user has started the client on this machine. */
     readonly isLocal?: boolean;
     /** Work to end with the client; `undefined` if the server cannot notice the client's end. */
-    readonly leaving?: Leaving | undefined;
+    readonly leaving?: ClientCleanup | undefined;
     /** Name from the client's `clientInfo`, shortened. */
     readonly name?: string | undefined;
     /** Records that no person reads forms at this client, so that no further forms are sent. */
@@ -207,7 +207,7 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     input,
     isQuery,
     inputSchema: (limits, bounded) =>
-      advertiseInput(input, { unlisted: unlistedWith(limits), advertised, limits, bounded }),
+      deriveInputSchema(input, { unlisted: unlistedWith(limits), advertised, limits, bounded }),
     outputSchema: () => ADVERTISED_OUTPUT,
     invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, hidden), call, deps),
   };
@@ -220,24 +220,24 @@ export async function runTool(
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<ToolReply | { readonly needsInput: NeedsInput }> {
-  const reply = await replyTo(tool, raw, call, deps);
+  const reply = await replyToCall(tool, raw, call, deps);
   // The turn continues behind the form, so the audit entry of the end comes later.
   if (tool.isQuery && "needsInput" in reply) return reply;
   const known =
     "needsInput" in reply ? { isError: false, structured: { sessionId: reply.needsInput.sessionId } } : reply;
   // Only in the first round: the work was done before the first form, and a client may never return with an answer.
   const isNews = call.resumeState === undefined || known.isError || tool.isQuery;
-  const entry = entryOf({ call, raw, tool: tool.name, scope: scopeOf(tool, raw) }, known);
+  const entry = entryOf({ call, raw, tool: tool.name, scope: requiredScope(tool, raw) }, known);
   if (entry && isNews) deps.audit?.(entry);
   if (entry && tool.isQuery) deps.log.info("query ended", entry);
   return reply;
 }
 
 /** Turns every error into a reply readable by the caller. */
-async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): ReturnType<typeof runTool> {
+async function replyToCall(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): ReturnType<typeof runTool> {
   try {
     // First, so that nothing of a call without permission is processed.
-    requireScope(call, scopeOf(tool, raw), whatOf(tool, raw));
+    requireScope(call, requiredScope(tool, raw), describeCall(tool, raw));
     deps.onCall?.(call.client);
     const own = { ...deps, engine: deps.engine.forCaller(call) };
     const outcome = await tool.invoke(raw, call, own);
@@ -259,7 +259,7 @@ function sessionIdOf(raw: unknown): string | undefined {
 }
 
 /** Returns the name of the tool, with a known `action` in parentheses. */
-function whatOf({ name, scope }: Tool, raw: unknown): string {
+function describeCall({ name, scope }: Tool, raw: unknown): string {
   const action = typeof raw === "object" && raw !== null && "action" in raw ? raw.action : undefined;
   const isKnown = typeof scope === "object" && typeof action === "string" && Object.hasOwn(scope, action);
   return isKnown ? `${name} (${action})` : name;

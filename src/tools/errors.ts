@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { AppError, type ErrorCode } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { cutText } from "../view/size.ts";
-import { namesOf, type ToolName } from "./listed.ts";
+import { listToolNames, type ToolName } from "./tool-names.ts";
 
 /** Reply of a tool: `text` for clients that read text, `structured` with equal content for clients that read data. */
 export interface ToolReply {
@@ -69,16 +69,16 @@ interface FailedCall {
 
 /** Converts any error. If `listed` is given, advice names only listed tools. */
 export function asAppError(error: unknown, report: ReportFault, listed?: readonly ToolName[]): AppError {
-  if (!(error instanceof AppError)) return fault(error, report);
+  if (!(error instanceof AppError)) return internalError(error, report);
   const { code, message, sessionId } = error;
-  const shown = cutText(listed ? adviceWithin(code, message, listed) : message, MESSAGE_BYTES);
+  const shown = cutText(listed ? adaptAdvice(code, message, listed) : message, MESSAGE_BYTES);
   return shown === message ? error : new AppError(code, shown, { ...(sessionId !== undefined && { sessionId }) });
 }
 
 /** Maximum size of a message, bytes. Messages quote the caller, and the caller's texts may have a megabyte. */
 const MESSAGE_BYTES = 8_192;
 
-function fault(error: unknown, report: ReportFault): AppError {
+function internalError(error: unknown, report: ReportFault): AppError {
   const id = randomBytes(4).toString("hex");
   report(id, error);
   return new AppError(
@@ -91,18 +91,18 @@ function fault(error: unknown, report: ReportFault): AppError {
  * Adapts advice to the listed tools, because messages are written for servers with all tools. A later sentence naming an
  * unlisted tool is replaced by one naming a listed tool, or removed. The first sentence states the problem and stays.
  */
-export function adviceWithin(code: ErrorCode, message: string, listed: readonly ToolName[]): string {
+export function adaptAdvice(code: ErrorCode, message: string, listed: readonly ToolName[]): string {
   const missing = ALL.filter((name) => !listed.includes(name));
   const [problem = "", ...advice] = message.split(/(?<=[.!?]) (?=[A-Z])/u);
   const kept = advice.filter((sentence) => !namesIn(sentence).some((name) => missing.includes(name)));
   if (kept.length === advice.length) return message;
-  const instead = INSTEAD[code]?.find(([name]) => listed.includes(name))?.[1];
+  const instead = ADVICE_BY_CODE[code]?.find(([name]) => listed.includes(name))?.[1];
   return [problem, ...kept, ...(instead === undefined ? [] : [instead])].join(" ");
 }
 
-const ALL = namesOf(["all"], { enabled: true });
+const ALL = listToolNames(["all"], { enabled: true });
 
-const INSTEAD: Partial<Record<ErrorCode, readonly (readonly [ToolName, string])[]>> = {
+const ADVICE_BY_CODE: Partial<Record<ErrorCode, readonly (readonly [ToolName, string])[]>> = {
   CANCELLED: [
     ["claude_session_create", "Open another with claude_session_create."],
     ["claude_code_query", "Start another with claude_code_query."],

@@ -10,7 +10,7 @@ import type { ToolCall, ToolDeps } from "./define.ts";
 
 /** Parameters shared by `claude_code` and `claude_code_reply`. */
 
-export const said = {
+export const promptFields = {
   prompt: start.fields.prompt,
   attachments: start.fields.attachments.describe("images: {path} or {data, mediaType}. Default: []"),
 };
@@ -35,18 +35,18 @@ export function endingWithClient(
   { engine }: Pick<ToolDeps, "engine">,
 ): (sent: { readonly sessionId: string; readonly cursor: number }) => Promise<void> {
   if (!endWithClient) return async () => Promise.resolve();
-  if (!leaving) throw invalidArgument("endWithClient", NOT_KNOWN);
+  if (!leaving) throw invalidArgument("endWithClient", NO_CONNECTION);
   return async ({ cursor, sessionId }) => {
-    const promptId = promptIdIn(await engine.read(principal, sessionId, cursor, BEGINNING));
+    const promptId = promptIdIn(await engine.read(principal, sessionId, cursor, MAX_SEARCHED));
     leaving.add(promptId, async () => engine.clientGone(principal, sessionId, promptId));
   };
 }
 
-const NOT_KNOWN =
+const NO_CONNECTION =
   "is not possible over HTTP from protocol 2026-07-28 on, where a client has no connection that ends. Leave it out, and interrupt the session when you no longer need it.";
 
 /** Number of events to search for the prompt, from its cursor. */
-const BEGINNING = 64;
+const MAX_SEARCHED = 64;
 
 /** Returns the id of the first prompt in `events`. */
 export function promptIdIn(events: readonly StoredEvent[]): string {
@@ -64,7 +64,7 @@ export const ADVERTISED_ATTACHMENTS: JsonObject = {
  * Describes the people who can answer requests of the turn. `noDialog` if the client cannot show forms or the caller may not
  * approve.
  */
-export function formsOf({
+export function approvalLimits({
   attended = false,
   client,
   scopes,
@@ -77,7 +77,7 @@ export function formsOf({
 }
 
 /** Resolves `cwd` against the folder in which the client was started; also the default. */
-export function folderOf(cwd: string | undefined, { defaults }: Pick<ToolDeps, "defaults">): string {
+export function resolveFolder(cwd: string | undefined, { defaults }: Pick<ToolDeps, "defaults">): string {
   if (cwd === undefined) return defaults.cwd();
   return isAbsolute(cwd) ? cwd : resolve(defaults.cwd(), cwd);
 }

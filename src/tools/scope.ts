@@ -18,7 +18,7 @@ interface Scoped {
 /**
  * Returns the scope of a call with the arguments `raw`; for an unknown action, the strictest scope of the tool. Never throws.
  */
-export function scopeOf({ scope }: Scoped, raw: unknown): Scope {
+export function requiredScope({ scope }: Scoped, raw: unknown): Scope {
   if (typeof scope === "string") return scope;
   const action = typeof raw === "object" && raw !== null && "action" in raw ? raw.action : undefined;
   const known = typeof action === "string" && Object.hasOwn(scope, action) ? scope[action] : undefined;

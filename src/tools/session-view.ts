@@ -39,20 +39,23 @@ export function viewSession(id: string, { principal, signal }: ToolCall, { engin
 }
 
 /** Number of events to search for warnings. Warnings come first, at the start of a process. */
-const SEARCHED = 50;
+const MAX_SEARCHED = 50;
 
 /** Returns the warnings of the process started for the prompt at `cursor`, by event id. */
 export async function startWarnings(view: SessionView, cursor: number): Promise<ReadonlyMap<number, string>> {
-  const events = await view.read(cursor, SEARCHED);
+  const events = await view.read(cursor, MAX_SEARCHED);
   return new Map(
     events.flatMap(({ data, id, type }) => (type === "notice" && data.kind === "warning" ? [[id, data.message]] : [])),
   );
 }
 
-type Told = Pick<SessionRecord, "state" | "unreadable">;
+type ResultSource = Pick<SessionRecord, "state" | "unreadable">;
 
 /** Returns the result of the last turn; `undefined` while a turn runs or before the first has ended. */
-export async function readResult(view: SessionView, { state, unreadable }: Told): Promise<JsonObject | undefined> {
+export async function readResult(
+  view: SessionView,
+  { state, unreadable }: ResultSource,
+): Promise<JsonObject | undefined> {
   if (unreadable) return presentUnreadable(view.id, state, unreadableText(unreadable));
   if (state.turn || state.lastTurnEventId === null) return undefined;
   const [ended] = await view.read(state.lastTurnEventId, 1);

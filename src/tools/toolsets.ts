@@ -8,7 +8,7 @@ import { claudeDirectQuery } from "./chat/claude-direct-query.ts";
 import { claudeSessionCreate } from "./chat/claude-session-create.ts";
 import { claudeCodeConfigure } from "./claude-code-configure.ts";
 import type { Tool } from "./define.ts";
-import { namesOf, type ToolName, type Toolset } from "./listed.ts";
+import { listToolNames, type ToolName, type Toolset } from "./tool-names.ts";
 import { claudeCodeQuery } from "./query/claude-code-query.ts";
 import type { ModeGate, QuerySettings } from "./query/settings.ts";
 
@@ -37,7 +37,7 @@ const TOOLS: Readonly<Record<ToolName, Tool | ((settings: ToolsetSettings) => To
 };
 
 export function toolsOf(toolsets: readonly (Toolset | "all")[], settings: ToolsetSettings): readonly Tool[] {
-  return namesOf(toolsets, settings.query).map((name) => {
+  return listToolNames(toolsets, settings.query).map((name) => {
     const tool = TOOLS[name];
     return typeof tool === "function" ? tool(settings) : tool;
   });

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
 import { events } from "../engine/actions/reading.ts";
-import { EXPENDABLE_OF_RESULT, inShort } from "../view/result.ts";
+import { EXPENDABLE_OF_RESULT, shortResult } from "../view/result.ts";
 import { fit, jsonBytes } from "../view/size.ts";
 import type { Answered, StartTask, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
 import { answerNow, type BeforeRequests, type Target } from "./check/answer.ts";
@@ -21,11 +21,11 @@ import { pollInterval, waitFor } from "./waiting.ts";
 const ANSWER_BYTES = 32_768;
 
 /** Started prompt. Its events begin at `cursor`; `warnings` point out arguments that may be mistakes. */
-export const Begun = z.object({ sessionId: z.string(), cursor: z.int(), warnings: z.array(z.string()) });
-export type Begun = z.infer<typeof Begun>;
+export const SentPrompt = z.object({ sessionId: z.string(), cursor: z.int(), warnings: z.array(z.string()) });
+export type SentPrompt = z.infer<typeof SentPrompt>;
 
 export async function answerTurn(
-  begun: Begun,
+  begun: SentPrompt,
   waiting: Omit<Waiting, "work">,
   { call, deps }: { readonly call: ToolCall; readonly deps: ToolDeps },
 ): Promise<ToolOutcome> {
@@ -44,7 +44,7 @@ export async function answerTurn(
   const result = ended ? await readResult(view, record) : undefined;
   const ofStart = await startWarnings(view, cursor);
   const warnings = [...begun.warnings, ...ofStart.values()];
-  const answer = answerBegun(view, state, { ...begun, warnings }, { call, deps });
+  const answer = answerStarted(view, state, { ...begun, warnings }, { call, deps });
   if (result)
     return { answer: withResult({ ...answer, nextCursor: state.lastEventId + 1 }, result, state.lastTurnEventId) };
   const isAsked = state.requests.length > 0 && waiting.waitMs !== 0 && call.scopes.includes(events.scope);
@@ -69,23 +69,28 @@ interface Answering {
   readonly deps: Pick<ToolDeps, "diskResume">;
 }
 
-function answerBegun(view: SessionView, state: SessionState, { cursor, warnings }: Begun, by: Answering): JsonObject {
+function answerStarted(
+  view: SessionView,
+  state: SessionState,
+  { cursor, warnings }: SentPrompt,
+  by: Answering,
+): JsonObject {
   const status = statusOf(state);
   return {
     sessionId: view.id,
     status,
     nextCursor: cursor,
     ...pollInterval(status),
-    ...placeOf(state, cursor),
+    ...positionInQueue(state, cursor),
     ...tokenFor(view, by),
     ...(warnings.length > 0 && { warnings }),
   };
 }
 
-async function beginTask(startTask: StartTask, view: SessionView, begun: Begun, by: Answering): Promise<Answered> {
+async function beginTask(startTask: StartTask, view: SessionView, begun: SentPrompt, by: Answering): Promise<Answered> {
   const task = await startTask(view, begun);
   const { state } = await view.record();
-  return { answer: answerBegun(view, state, begun, by), ...(task && { task }) };
+  return { answer: answerStarted(view, state, begun, by), ...(task && { task }) };
 }
 
 /** Answers with a turn's end as first reported, unaffected by later events. */
@@ -102,7 +107,7 @@ function tokenFor({ id }: SessionView, { call, deps }: Answering): { resumeToken
 }
 
 /** Returns the position of the queued prompt at `cursor`, from 1. */
-function placeOf({ queue }: SessionState, cursor: number): { queuePosition?: number } {
+function positionInQueue({ queue }: SessionState, cursor: number): { queuePosition?: number } {
   const index = queue.findIndex(({ eventId }) => eventId === cursor);
   return index === -1 ? {} : { queuePosition: index + 1 };
 }
@@ -111,6 +116,6 @@ function placeOf({ queue }: SessionState, cursor: number): { queuePosition?: num
 function withResult(answer: JsonObject, result: JsonObject, resultEventId: number | null): JsonObject {
   const truncated = { truncated: true, truncatedFields: ["result"], resultEventId };
   const room = ANSWER_BYTES - jsonBytes({ ...answer, ...truncated, result: {} });
-  const { value, cut } = fit(inShort(result), room, EXPENDABLE_OF_RESULT);
+  const { value, cut } = fit(shortResult(result), room, EXPENDABLE_OF_RESULT);
   return { ...answer, ...(cut && truncated), result: value };
 }

@@ -9,11 +9,11 @@ import type { SessionView, Wait } from "./session-view.ts";
 /** Calls wait on the server so that callers need not poll: a model cannot sleep, and every poll costs tokens. */
 
 /** Interval of keepalive messages during a wait, ms. A client may count silence against its own time limit. */
-const BEAT_MS = 5_000;
+const KEEPALIVE_MS = 5_000;
 /** Minimum interval between two messages, ms. Only the last event of an interval is reported. */
-const PACE_MS = 500;
+const MIN_INTERVAL_MS = 500;
 /** Number of events to search for a line of progress. */
-const RECENT = 8;
+const MAX_RECENT = 8;
 
 /** Recommended time until the next poll, ms; none if nothing runs in the session. */
 export function pollInterval(status: SessionStatus): { pollInterval?: number } {
@@ -41,12 +41,12 @@ export interface Target {
 }
 
 /** `maxMs` bounds the whole wait: time spent installing Claude Code does not count for `timeoutMs`. */
-type Waited = Pick<Wait, "timeoutMs" | "until"> & { readonly maxMs: number };
+type WaitRequest = Pick<Wait, "timeoutMs" | "until"> & { readonly maxMs: number };
 
 /** Resolves with the id of the session with news; `undefined` after the time limit or if the caller no longer waits. */
 export async function waitFor(
   targets: readonly [Target, ...Target[]],
-  wait: Waited,
+  wait: WaitRequest,
   call: ToolCall,
 ): Promise<string | undefined> {
   if (wait.timeoutMs <= 0 || call.signal.aborted) return undefined;
@@ -68,16 +68,16 @@ export async function waitFor(
 /** Polls while a process starts, because an installation does not count for `timeoutMs`. Starts without one are short. */
 async function waitInstalled(
   targets: readonly [Target, ...Target[]],
-  { maxMs, timeoutMs, until }: Waited,
+  { maxMs, timeoutMs, until }: WaitRequest,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const latest = performance.now() + Math.max(maxMs, timeoutMs);
   for (let left = timeoutMs; ;) {
     const from = performance.now();
-    const starts = await startsOf(targets);
+    const starts = await readStartPhase(targets);
     if (starts === "none") return left > 0 ? waitAll(targets, { until, timeoutMs: left }) : undefined;
     const most = Math.ceil(latest - from);
-    const slice = Math.min(LOOK_MS, starts === "installing" ? most : left);
+    const slice = Math.min(START_POLL_MS, starts === "installing" ? most : left);
     if (slice <= 0) return undefined;
     const woke = await waitAll(targets, { until, timeoutMs: slice });
     if (woke !== undefined || signal.aborted) return woke;
@@ -86,9 +86,9 @@ async function waitInstalled(
 }
 
 /** Interval of polls during a start, ms. */
-const LOOK_MS = 1_000;
+const START_POLL_MS = 1_000;
 
-async function startsOf(targets: readonly Target[]): Promise<"installing" | "starting" | "none"> {
+async function readStartPhase(targets: readonly Target[]): Promise<"installing" | "starting" | "none"> {
   const records = await Promise.all(targets.map(async ({ view }) => view.record()));
   const starting = records.flatMap(({ state: { process } }) => (process.phase === "starting" ? [process] : []));
   if (starting.some(({ installing }) => installing)) return "installing";
@@ -116,7 +116,7 @@ async function reportNews(
   let last = "Claude Code is at work";
   for (let woke: string | undefined = targets[0].view.id; !ended();) {
     const target = targets.find(({ view }) => view.id === woke);
-    const found = target && (await newsOf(target.view, next.get(target.view.id) ?? 1));
+    const found = target && (await readNews(target.view, next.get(target.view.id) ?? 1));
     if (ended()) return;
     if (target && found) next.set(target.view.id, found.end);
     if (target && found?.line !== undefined) {
@@ -125,12 +125,12 @@ async function reportNews(
     }
     // Without news, `progress` repeats the last line: a client may time out on silence.
     if (!found || found.line !== undefined) progress?.(last);
-    await pause(PACE_MS, signal);
-    woke = await waitAll(movedOn(targets, next), { until: "event", timeoutMs: BEAT_MS, signal });
+    await pause(MIN_INTERVAL_MS, signal);
+    woke = await waitAll(withCursors(targets, next), { until: "event", timeoutMs: KEEPALIVE_MS, signal });
   }
 }
 
-function movedOn(
+function withCursors(
   [first, ...rest]: readonly [Target, ...Target[]],
   next: ReadonlyMap<string, number>,
 ): readonly [Target, ...Target[]] {
@@ -139,9 +139,9 @@ function movedOn(
 }
 
 /** Returns the newest event that fits on a line, and the cursor behind it. */
-export async function newsOf(view: SessionView, cursor: number): Promise<{ end: number; line: string | undefined }> {
+export async function readNews(view: SessionView, cursor: number): Promise<{ end: number; line: string | undefined }> {
   const { state } = await view.record();
-  const recent = await view.read(Math.max(cursor, state.lastEventId - RECENT + 1), RECENT);
+  const recent = await view.read(Math.max(cursor, state.lastEventId - MAX_RECENT + 1), MAX_RECENT);
   const shown = recent.map((event) => presentEvent(event, "delta_compact")).findLast((event) => event !== undefined);
   return { end: Math.max(cursor, (recent.at(-1)?.id ?? 0) + 1), line: shown && headline(shown) };
 }

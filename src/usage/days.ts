@@ -3,7 +3,7 @@ import type { Principal } from "../domain/principal.ts";
 import { exactUsd } from "../domain/usage.ts";
 import type { SessionLog, SessionQuery, SessionRecord, SessionRows } from "../engine/ports.ts";
 import { quarterOf } from "./quarters.ts";
-import { breather, RememberedQuarters } from "./remembered.ts";
+import { createYielder, QuarterCache } from "./quarter-cache.ts";
 import { costliestFirst, Sum } from "./sum.ts";
 
 const DAY_MS = 86_400_000;
@@ -30,12 +30,12 @@ export function createUsageReport(
   store: Store,
   now: () => number = Date.now,
 ): (principal: Principal, query: UsageQuery) => Promise<UsageReport> {
-  const remembered = new RememberedQuarters(store.log);
+  const remembered = new QuarterCache(store.log);
   return async (principal, { since, zone = "UTC" }) => {
-    const report = new Report(beginning(since, now()), calendar(zone));
-    const breathe = breather();
+    const report = new Report(reportStart(since, now()), calendar(zone));
+    const breathe = createYielder();
     for await (const record of sessionsOf(store, principal, report.since)) {
-      report.add(record.spec.cwd, withOpen(await remembered.of(record, breathe), record, now()));
+      report.add(record.spec.cwd, withOpen(await remembered.get(record, breathe), record, now()));
     }
     return report.usage();
   };
@@ -52,7 +52,7 @@ function withOpen(quarters: ReadonlyMap<number, Sum>, { state }: SessionRecord, 
   return new Map([...quarters, [at, sum]]);
 }
 
-function beginning(since: number | undefined, now: number): number {
+function reportStart(since: number | undefined, now: number): number {
   if (since === undefined) return quarterOf(now - DEFAULT_DAYS * DAY_MS);
   if (!Number.isFinite(since)) throw invalidArgument("since", "must be a Unix timestamp in milliseconds.");
   return quarterOf(Math.max(since, now - MAX_DAYS * DAY_MS));
@@ -116,11 +116,11 @@ class Report {
       if (at < this.since) continue;
       hasAny = true;
       session.add(sum);
-      entry(this.#days, this.#dayOf(at), () => new Sum()).add(sum);
+      getOrCreate(this.#days, this.#dayOf(at), () => new Sum()).add(sum);
     }
     if (!hasAny) return;
     this.#totals.add(session);
-    const directory = entry(this.#directories, cwd, () => ({ sum: new Sum(), sessions: 0 }));
+    const directory = getOrCreate(this.#directories, cwd, () => ({ sum: new Sum(), sessions: 0 }));
     directory.sum.add(session);
     directory.sessions += 1;
   }
@@ -148,7 +148,7 @@ function amountsOf({ costUsd, durationMs, failed, tokens, turns, waitedMs, worke
   return { turns, failed, costUsd: exactUsd(costUsd), tokens: { ...tokens }, durationMs, workedMs, waitedMs };
 }
 
-function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+function getOrCreate<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   const value = map.get(key) ?? make();
   map.set(key, value);
   return value;

@@ -21,7 +21,7 @@ const IS_READ: Readonly<Record<EventType, boolean>> = {
   "prompt.dropped": false,
   "turn.started": true,
   "turn.ended": true,
-  // Only results count; `resultsOf` finds them from the ends of turns.
+  // Only results count; `readResults` finds them from the ends of turns.
   message: false,
   "permission.asked": true,
   "permission.answered": true,
@@ -39,12 +39,12 @@ export type Log = Pick<SessionLog, "read">;
 
 /** Reports the facts of a session from `since` (ms since the epoch) to `sink`. */
 export async function readFacts(log: Log, record: SessionRecord, since: number, sink: FactSink): Promise<void> {
-  const reading = new Reading(sink, since);
-  for await (const event of countable(log, record)) reading.take(event);
+  const reading = new FactReader(sink, since);
+  for await (const event of readCountedEvents(log, record)) reading.take(event);
 }
 
 /** Yields the events to count, in order. Results come before the end of their turn. */
-async function* countable(log: Log, { id, state }: SessionRecord): AsyncGenerator<StoredEvent> {
+async function* readCountedEvents(log: Log, { id, state }: SessionRecord): AsyncGenerator<StoredEvent> {
   let next = 1;
   let turnStart = 1;
   for (;;) {
@@ -52,7 +52,8 @@ async function* countable(log: Log, { id, state }: SessionRecord): AsyncGenerato
     for (const event of page) {
       if (event.id > state.lastEventId) return;
       if (event.type === "turn.started") turnStart = event.id;
-      if (event.type === "turn.ended") yield* resultsOf(log, id, { ended: event.data, from: turnStart, to: event.id });
+      if (event.type === "turn.ended")
+        yield* readResults(log, id, { ended: event.data, from: turnStart, to: event.id });
       yield event;
     }
     const last = page.at(-1);
@@ -61,7 +62,7 @@ async function* countable(log: Log, { id, state }: SessionRecord): AsyncGenerato
   }
 }
 
-interface TurnPlace {
+interface TurnRange {
   readonly ended: TurnEnded;
   readonly from: number;
   readonly to: number;
@@ -71,7 +72,7 @@ interface TurnPlace {
  * Yields the results of a turn. `turn.ended` names a single result; if the result has fewer model calls than the turn, searches
  * for further results.
  */
-async function* resultsOf(log: Log, id: string, { ended, from, to }: TurnPlace): AsyncGenerator<StoredEvent> {
+async function* readResults(log: Log, id: string, { ended, from, to }: TurnRange): AsyncGenerator<StoredEvent> {
   if (ended.resultEventId === undefined) return;
   const [named] = await log.read(id, ended.resultEventId, 1);
   if (named?.id !== ended.resultEventId) return;
@@ -87,7 +88,7 @@ async function* resultsOf(log: Log, id: string, { ended, from, to }: TurnPlace):
   }
 }
 
-class Reading {
+class FactReader {
   readonly #sink: FactSink;
   readonly #since: number;
   /** Time at which each open request was asked. */
@@ -172,7 +173,7 @@ class Reading {
 
   #onTurnEnded(event: Extract<StoredEvent, { type: "turn.ended" }>): void {
     const { at, data: ended } = event;
-    const costByModel = shared(ended.costUsd, this.#spent);
+    const costByModel = splitByModel(ended.costUsd, this.#spent);
     this.#spent = new Map();
     if (this.#asked.size > 0) this.#noteWait(at);
     const waitedMs = this.#turnWaitedMs;
@@ -189,7 +190,7 @@ const UNKNOWN = "(unknown)";
  * Splits the cost of a turn by model. Claude Code reports cost by model only for the whole session, including costs inherited
  * by a fork and costs not saved by a killed process. So the reported costs give the shares, and `costUsd` gives the sum.
  */
-function shared(costUsd: number, spent: ReadonlyMap<string, number>): Map<string, number> {
+function splitByModel(costUsd: number, spent: ReadonlyMap<string, number>): Map<string, number> {
   const sum = [...spent.values()].reduce((total, each) => total + each, 0);
   if (sum === 0) return new Map(costUsd === 0 ? [] : [[UNKNOWN, costUsd]]);
   return new Map([...spent].map(([model, each]) => [model, (costUsd * each) / sum]));

@@ -30,12 +30,18 @@ export class Tally implements FactSink {
     if (isFailure(ended)) increase(this.#categories, ended.category ?? "unknown");
     this.#apiMs += ended.durationApiMs;
     this.#all.add(ended);
-    at(this.#tools, tool, () => new Turns()).add(ended);
+    getOrCreate(this.#tools, tool, () => new Turns()).add(ended);
     for (const [model, costUsd] of costByModel) increase(this.#models, model, costUsd);
   }
 
   answer({ by, decision, kind, waitMs }: AnswerFact): void {
-    const group = at(this.#answers, `${kind} ${decision} ${by}`, () => ({ kind, decision, by, count: 0, waits: [] }));
+    const group = getOrCreate(this.#answers, `${kind} ${decision} ${by}`, () => ({
+      kind,
+      decision,
+      by,
+      count: 0,
+      waits: [],
+    }));
     group.count += 1;
     if (waitMs !== undefined) group.waits.push(waitMs);
   }
@@ -131,7 +137,7 @@ function increase(counts: Map<string, number>, key: string, by = 1): void {
   counts.set(key, (counts.get(key) ?? 0) + by);
 }
 
-function at<T>(groups: Map<string, T>, key: string, make: () => T): T {
+function getOrCreate<T>(groups: Map<string, T>, key: string, make: () => T): T {
   const group = groups.get(key) ?? make();
   groups.set(key, group);
   return group;

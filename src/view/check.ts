@@ -110,21 +110,21 @@ function takeLists({ lists }: CheckMaterial, room: number): TakenLists {
   return { taken, cut, bytes: fitted.length === 0 ? 0 : jsonBytes(taken) };
 }
 
-interface Taken {
+interface TakenEvents {
   readonly taken: readonly ShownEvent[];
   readonly cut: boolean;
   /** First event without room. */
   readonly next: number | undefined;
 }
 
-function takeEvents({ events, form, result }: CheckMaterial, listed: Listed, room: number): Taken {
+function takeEvents({ events, form, result }: CheckMaterial, listed: ListedRequests, room: number): TakenEvents {
   const taken: ShownEvent[] = [];
   const lastWords = form.mode === "minimal" ? lastWordsIn(events, result) : undefined;
   let left = room;
   for (const [index, each] of events.entries()) {
     const event = form.mode === "minimal" ? withoutListed(each, listed) : each;
     if (!event || each === lastWords) continue;
-    const change = changeFor(taken, saysAgain(event, result) ? seeResult(event) : event, form);
+    const change = changeFor(taken, repeatsResult(event, result) ? seeResult(event) : event, form);
     const bytes = change.ended.reduce(
       (sum, [place, ended]) => sum + jsonBytes(ended) - jsonBytes(taken[place]),
       change.rest ? jsonBytes(change.rest) + 1 : 0,
@@ -147,7 +147,7 @@ function cutEvent(event: ShownEvent, most: number): ShownEvent {
 
 /** Replaces the last output of an earlier turn by `SEE_RESULT` if the end of the turn repeats the text. */
 function pointToEnd(taken: ShownEvent[], { data }: ShownEvent): void {
-  const said = taken.findLastIndex((earlier) => saysAgain(earlier, data));
+  const said = taken.findLastIndex((earlier) => repeatsResult(earlier, data));
   const spoken = taken[said];
   if (spoken && taken.at(-1)?.data === data) taken[said] = seeResult(spoken);
 }
@@ -155,10 +155,10 @@ function pointToEnd(taken: ShownEvent[], { data }: ShownEvent): void {
 /** Removes repetitions between events and the result or the requests of an answer. */
 
 /** `toolUseId` of each request in the answer, by `requestId`. */
-export type Listed = ReadonlyMap<string, string>;
+export type ListedRequests = ReadonlyMap<string, string>;
 
 /** Removes the parts of an event repeated in the requests of the answer. Returns `undefined` if nothing is left. */
-function withoutListed(event: ShownEvent, listed: Listed): ShownEvent | undefined {
+function withoutListed(event: ShownEvent, listed: ListedRequests): ShownEvent | undefined {
   const { data, type } = event;
   if (type === "permission_request") return listed.has(String(data["requestId"])) ? undefined : event;
   if (type !== "output") return event;
@@ -182,7 +182,7 @@ function lastWordsIn(events: readonly ShownEvent[], result: JsonObject | undefin
 }
 
 /** True if an output repeats the text of the result. A text shorter than the reference (`SEE_RESULT`) stays. */
-function saysAgain({ type, data }: ShownEvent, result: JsonObject | undefined): boolean {
+function repeatsResult({ type, data }: ShownEvent, result: JsonObject | undefined): boolean {
   const { text } = data;
   return (
     type === "output" && typeof text === "string" && text.length > SEE_RESULT.length && text === result?.["result"]

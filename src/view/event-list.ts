@@ -37,8 +37,8 @@ export interface ListChange {
 }
 
 export function changeFor(list: readonly ShownEvent[], event: ShownEvent, { mode, include }: Form): ListChange {
-  const updated = mode === "full" ? undefined : updateNotice(list, event);
-  const { ended, rest } = updated ?? (mode === "minimal" ? inBrief(list, event) : { ended: [], rest: event });
+  const updated = mode === "full" ? undefined : replaceProgress(list, event);
+  const { ended, rest } = updated ?? (mode === "minimal" ? mergeEvent(list, event) : { ended: [], rest: event });
   return { ended, rest: rest && isWanted(rest, include) ? rest : undefined };
 }
 
@@ -61,21 +61,21 @@ function isWanted({ type }: ShownEvent, { progressEvents, terminalEvents }: Incl
  * Replaces the last notice if `event` differs only in its numbers: the progress of an installation, or of the retries of a
  * request.
  */
-function updateNotice(list: readonly ShownEvent[], event: ShownEvent): ListChange | undefined {
-  const standing = standingOf(event);
-  if (standing === undefined || standingOf(list.at(-1)) !== standing) return undefined;
+function replaceProgress(list: readonly ShownEvent[], event: ShownEvent): ListChange | undefined {
+  const standing = progressKey(event);
+  if (standing === undefined || progressKey(list.at(-1)) !== standing) return undefined;
   return { ended: [[list.length - 1, event]], rest: undefined };
 }
 
 /** Kinds of notices that report progress. Notices of another kind are separate news, even if they differ only in a number. */
-const STANDINGS: readonly unknown[] = ["retry", "waiting"] satisfies NoticeKind[];
+const PROGRESS_KINDS: readonly unknown[] = ["retry", "waiting"] satisfies NoticeKind[];
 
-function standingOf(event: ShownEvent | undefined): string | undefined {
+function progressKey(event: ShownEvent | undefined): string | undefined {
   const { message, notice } = event?.data ?? {};
-  return typeof message === "string" && STANDINGS.includes(notice) ? message.replaceAll(/\d+/g, "#") : undefined;
+  return typeof message === "string" && PROGRESS_KINDS.includes(notice) ? message.replaceAll(/\d+/g, "#") : undefined;
 }
 
-function inBrief(list: readonly ShownEvent[], event: ShownEvent): ListChange {
+function mergeEvent(list: readonly ShownEvent[], event: ShownEvent): ListChange {
   return joinWords(list, event) ?? endCalls(list, event);
 }
 

@@ -36,7 +36,7 @@ interface Presented {
  * Returns `undefined` for a hidden event. `turn.ended` is hidden too, because it needs Claude Code's result (`presentResult`).
  */
 export function presentEvent(event: StoredEvent, mode: ResponseMode): ShownEvent | undefined {
-  const presented = mode === "full" ? decideBy(WHOLE, event, mode) : decideBy(NEWS, event, mode);
+  const presented = mode === "full" ? decideBy(FULL, event, mode) : decideBy(SHORTENED, event, mode);
   return presented && { id: event.id, ...presented, ...timeOf(event, mode) };
 }
 
@@ -64,7 +64,7 @@ const HIDDEN = {
 
 type Mode = Exclude<ResponseMode, "full">;
 
-const NEWS: ByEventType<Shown, [Mode]> = {
+const SHORTENED: ByEventType<Shown, [Mode]> = {
   ...HIDDEN,
   message: ({ message }, mode) => presentMessage(message, mode === "minimal" ? "brief" : "short"),
   "permission.asked": presentRequest,
@@ -84,7 +84,7 @@ const NEWS: ByEventType<Shown, [Mode]> = {
 };
 
 /** Shows stored content under equal types. Tool results, and content without a short form, are `progress`. */
-const WHOLE: ByEventType<Shown, ["full"]> = {
+const FULL: ByEventType<Shown, ["full"]> = {
   ...HIDDEN,
   message: ({ message }) => ({ type: message["type"] === "assistant" ? "output" : "progress", data: message }),
   "permission.asked": (data) => ({ type: "permission_request", data }),

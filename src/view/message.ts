@@ -47,8 +47,8 @@ export function presentMessage(message: JsonObject, brevity: Brevity): Shown | u
     return spoken.data.type === "assistant"
       ? presentOutput(spoken.data, brevity)
       : presentToolResults(spoken.data, brevity);
-  if (message["type"] !== "system") return presentAside(message);
-  return presentSystem(message, brevity) ?? presentAside(message);
+  if (message["type"] !== "system") return presentOptional(message);
+  return presentSystem(message, brevity) ?? presentOptional(message);
 }
 
 function presentOutput(spoken: Spoken, brevity: Brevity): Shown | undefined {
@@ -121,7 +121,7 @@ function byAgent({ parent_tool_use_id: id }: Spoken): JsonObject {
 
 /** Messages sent by Claude Code only if an option of the session requests them. */
 
-interface Aside {
+interface OptionalMessage {
   readonly type: "progress";
   readonly data: JsonObject;
 }
@@ -151,7 +151,7 @@ const Message = z.union([
     .transform(({ suggestion }) => ({ promptSuggestion: suggestion })),
 ]);
 
-function presentAside(message: JsonObject): Aside | undefined {
+function presentOptional(message: JsonObject): OptionalMessage | undefined {
   const known = Message.safeParse(message);
   return known.success ? { type: "progress", data: JsonObject.parse(known.data) } : undefined;
 }

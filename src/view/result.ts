@@ -149,7 +149,7 @@ export function typeOfEnd({ outcome }: TurnEnded): "result" | "error" {
 }
 
 /** Reduces a result to the fields in `include`. */
-export function wantedOf(result: JsonObject, { include, mode }: Form): JsonObject {
+export function selectFields(result: JsonObject, { include, mode }: Form): JsonObject {
   const { usage, modelUsage, structuredOutput, ...rest } = withBriefDenials(result);
   const isShort = mode === "minimal" && include.usage !== true;
   return defined({
@@ -161,7 +161,7 @@ export function wantedOf(result: JsonObject, { include, mode }: Form): JsonObjec
 }
 
 /** Reduces a result like a poll in mode `minimal` without options. */
-export function inShort(result: JsonObject): JsonObject {
+export function shortResult(result: JsonObject): JsonObject {
   const { usage: _, modelUsage: __, ...rest } = withBriefDenials(result);
   return defined({ ...withoutCounts(rest), usage: shortUsage(result) });
 }
@@ -180,10 +180,10 @@ function withBriefDenials(result: JsonObject): JsonObject {
 }
 
 /** Fields repeated elsewhere: the answer names the session, and the short usage has the cost. */
-const SAID_ELSEWHERE = ["sessionId", "durationApiMs", "totalCostUsd", "sessionTotalCostUsd"];
+const REPEATED_FIELDS = ["sessionId", "durationApiMs", "totalCostUsd", "sessionTotalCostUsd"];
 
 function withoutCounts({ stopReason, ...result }: JsonObject): JsonObject {
-  const kept = Object.entries(result).filter(([key]) => !SAID_ELSEWHERE.includes(key));
+  const kept = Object.entries(result).filter(([key]) => !REPEATED_FIELDS.includes(key));
   // `end_turn` is the normal end.
   return { ...Object.fromEntries(kept), stopReason: stopReason === "end_turn" ? undefined : stopReason };
 }
@@ -198,7 +198,7 @@ function shortUsage({ totalCostUsd: costUsd, usage }: JsonObject): JsonObject {
 export const SEE_RESULT = "(see result)";
 
 /** Shortens a result shown in full elsewhere in the answer. */
-export function briefly(result: JsonObject): JsonObject {
+export function referToResult(result: JsonObject): JsonObject {
   const { result: text, ...rest } = result;
   const said = typeof text === "string" && text.length > SEE_RESULT.length ? SEE_RESULT : text;
   const kept = Object.entries(rest).filter(([key]) => !EXPENDABLE_OF_RESULT.includes(key));

@@ -30,7 +30,7 @@ export function assembleSeveral(parts: readonly Part[], woke: string | undefined
     return material.head["sessionId"] === woke && state.lastEventId >= target.cursor;
   });
   const head = waker === undefined ? {} : { woke };
-  const briefs = parts.map(brief);
+  const briefs = parts.map(placeholder);
   const frame = jsonBytes({ ...head, sessions: briefs });
   if (maxBytes < frame + LEAST_BYTES) {
     const least = `must be at least ${String(frame + LEAST_BYTES)} for these ${String(parts.length)} sessions`;
@@ -38,9 +38,9 @@ export function assembleSeveral(parts: readonly Part[], woke: string | undefined
   }
   const rendered = new Map<Part, CheckAnswer>();
   let left = maxBytes - frame;
-  const ranked = parts.toSorted((a, b) => (a === waker ? -1 : b === waker ? 1 : wanted(a) - wanted(b)));
+  const ranked = parts.toSorted((a, b) => (a === waker ? -1 : b === waker ? 1 : sizeOf(a) - sizeOf(b)));
   for (const [index, part] of ranked.entries()) {
-    const own = jsonBytes(brief(part));
+    const own = jsonBytes(placeholder(part));
     const share = Math.max(LEAST_BYTES, own + Math.floor(left / (ranked.length - index)));
     if (share - own > left) continue;
     const answer = assembleCheck(part.material, share);
@@ -54,12 +54,12 @@ export function assembleSeveral(parts: readonly Part[], woke: string | undefined
   };
 }
 
-function wanted({ material: { asked, events, result } }: Part): number {
+function sizeOf({ material: { asked, events, result } }: Part): number {
   return jsonBytes([events, asked.map(({ request }) => request), result ?? null]);
 }
 
 /** Placeholder for a session without room. */
-function brief({ material, target }: Part): JsonObject {
+function placeholder({ material, target }: Part): JsonObject {
   const { sessionId, status } = material.head;
   return {
     sessionId,

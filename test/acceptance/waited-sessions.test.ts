@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 
 import { beforeAll, expect, it } from "vitest";
 
-import { bundledClaudes } from "../../src/claude/binary.ts";
+import { bundledClaudes } from "../../src/claude/claude-files.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
 import { requestsOf } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { amount } from "../kit/runner/amount.ts";
 import { SPELLINGS } from "../kit/attacks/bash-spellings.ts";
-import { play, told } from "../kit/sessions/one-turn.ts";
+import { runScript, readWholeLog } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -65,9 +65,9 @@ describe("spellings of `touch` under a rule that denies it", () => {
     ],
   ] as const)("no spelling runs under a rule %s", async (_, on, spellings, options) => {
     const cwd = world.folder();
-    const { sessionId } = await play(on(), scriptOf(spellings), { cwd, ...options });
-    await expect.poll(async () => (await told(on(), sessionId)).status, { timeout: 60_000 }).toBe("idle");
-    expect(await told(on(), sessionId)).toMatchObject({ result: { result: "end" } });
+    const { sessionId } = await runScript(on(), scriptOf(spellings), { cwd, ...options });
+    await expect.poll(async () => (await readWholeLog(on(), sessionId)).status, { timeout: 60_000 }).toBe("idle");
+    expect(await readWholeLog(on(), sessionId)).toMatchObject({ result: { result: "end" } });
     expect(notRefused(sessionId, spellings.length)).toEqual([expect.stringContaining("completed with no output")]);
     // Only the command that no rule covers has run.
     expect(markersIn(cwd)).toEqual(["ran"]);
@@ -92,8 +92,8 @@ describe("tools other than Bash that run commands", () => {
       { text: "end" },
       { text: "end" },
     ];
-    const { sessionId } = await play(operator, steps, { cwd, ...bypass });
-    await expect.poll(async () => (await told(operator, sessionId)).status, { timeout: 60_000 }).toBe("idle");
+    const { sessionId } = await runScript(operator, steps, { cwd, ...bypass });
+    await expect.poll(async () => (await readWholeLog(operator, sessionId)).status, { timeout: 60_000 }).toBe("idle");
     expect(markersIn(cwd)).toEqual([]);
   });
 
@@ -110,7 +110,7 @@ describe("tools other than Bash that run commands", () => {
       env: { IS_SANDBOX: "1" },
     });
     const steps = [{ tools: [{ name: "Skill", input: { skill: "make" } }] }, { text: "end" }];
-    expect(await play(trusting, steps, { cwd, ...bypass })).toMatchObject({ result: { result: "end" } });
+    expect(await runScript(trusting, steps, { cwd, ...bypass })).toMatchObject({ result: { result: "end" } });
     expect(markersIn(cwd)).toEqual([]);
   });
 });

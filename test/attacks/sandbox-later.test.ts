@@ -4,10 +4,10 @@ import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { play } from "../kit/sessions/one-turn.ts";
+import { runScript } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import type { World } from "../kit/world.ts";
-import { bash, bypass, createSandboxed, tries, write, type Sandboxed } from "../kit/attacks/sandboxed-server.ts";
+import { bash, bypass, createSandboxed, playTools, write, type Sandboxed } from "../kit/attacks/sandboxed-server.ts";
 
 let sandboxed: Sandboxed;
 let world: World;
@@ -34,7 +34,7 @@ describe("a sandboxed session", () => {
       join(project, ".mcp.json"),
       join(project, ".git", "hooks", "pre-commit"),
     ];
-    await tries(
+    await playTools(
       server,
       [
         ...paths.map((path) => bash(`mkdir -p $(dirname ${path}); echo '{}' > ${path}`)),
@@ -44,7 +44,7 @@ describe("a sandboxed session", () => {
       // `project` is the session's own folder here, and an additional folder below.
       { cwd: project },
     );
-    await tries(
+    await playTools(
       server,
       [
         ...paths.slice(3, 7).map((path) => bash(`mkdir -p $(dirname ${path}); echo '{}' > ${path}`)),
@@ -87,7 +87,7 @@ describe("a sandboxed session", () => {
       const settings = JSON.stringify({ sandbox, permissions, hooks: hook(join(folder, "hook-ran")) });
       for (const name of ["settings.json", "settings.local.json"])
         writeFileSync(join(folder, ".claude", name), settings);
-      await play(trusting, [{ tools }, { text: "tried" }], { ...bypass, cwd: folder });
+      await runScript(trusting, [{ tools }, { text: "tried" }], { ...bypass, cwd: folder });
     }
     expect([cwd, below].map((folder) => existsSync(join(folder, "hook-ran")))).toEqual([true, false]);
     expect(existsSync(join(below, "in-sandbox"))).toBe(true);
@@ -106,7 +106,7 @@ describe("a sandboxed session", () => {
       `env -i setsid $(which sleep) ${sleep.slice(6)} &`,
       `setsid sh -c 'trap "" TERM HUP; ${sleep}' &`,
     ];
-    await tries(
+    await playTools(
       server,
       kinds.map((kind, index) => bash(`${kind}\ntouch started-${String(index)}`)),
       { cwd },

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { amount } from "../kit/runner/amount.ts";
-import { play } from "../kit/sessions/one-turn.ts";
+import { runScript } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import type { World } from "../kit/world.ts";
 import {
@@ -16,7 +16,7 @@ import {
   createSandboxed,
   outputs,
   SECRET,
-  tries,
+  playTools,
   write,
   type Sandboxed,
 } from "../kit/attacks/sandboxed-server.ts";
@@ -61,7 +61,7 @@ describe("writes of a sandboxed session outside its folders", () => {
 
     const cwd = world.folder();
     const before = readdirSync(outside);
-    await tries(
+    await playTools(
       server,
       named.map(([, spelled], index) => bash(`touch tried-${String(index)}\n${spelled(join(outside, "M"))}`)),
       { cwd },
@@ -74,7 +74,7 @@ describe("writes of a sandboxed session outside its folders", () => {
   it("an unsandboxed command, a background command and a file tool write nothing outside, even through a link", async () => {
     const cwd = world.folder();
     const before = readdirSync(outside);
-    const done = await tries(
+    const done = await playTools(
       server,
       [
         bash(`ln -s ${outside} way; echo made > inside`),
@@ -94,11 +94,11 @@ describe("writes of a sandboxed session outside its folders", () => {
   it("a session in a spare process writes nothing outside", async () => {
     const options = { cwd: project, permissionMode: "default", allowedTools: ["Bash"] };
     const ahead = await sandboxed.another(["--spares", "1"]);
-    await tries(ahead, [bash("true")], options);
+    await playTools(ahead, [bash("true")], options);
     await expect.poll(() => ahead.stderr()).toContain("a spare is ready");
     const spares = new Set(world.processes().flatMap(({ command }) => /--session-id=(\S+)/.exec(command)?.[1] ?? []));
     const before = readdirSync(outside);
-    const { sessionId } = await tries(ahead, [bash(`touch inside; touch ${outside}/M`)], options);
+    const { sessionId } = await playTools(ahead, [bash(`touch inside; touch ${outside}/M`)], options);
     expect(spares).toContain(sessionId);
     expect(existsSync(join(project, "inside"))).toBe(true);
     expect(readdirSync(outside)).toEqual(before);
@@ -108,7 +108,7 @@ describe("writes of a sandboxed session outside its folders", () => {
     const cwd = world.folder();
     const before = readdirSync(outside);
     const script = [{ tools: [bash("touch inside")] }, { tools: [write(join(outside, "M"))] }, { text: "tried" }];
-    const asked = await play(server, script, { cwd });
+    const asked = await runScript(server, script, { cwd });
     const { sessionId } = asked;
     const requestId = asked.actions[0]?.requestId;
     const updatedPermissions = [
@@ -137,7 +137,7 @@ describe("reads and connections of a sandboxed session", () => {
     for (const file of [".env", "sub/.env"]) writeFileSync(join(cwd, file), SECRET);
     writeFileSync(join(cwd, "plain"), "in plain sight");
     const program = `process.stdout.write(require("fs").readFileSync(".e" + "nv", "utf8"))`;
-    const done = await tries(
+    const done = await playTools(
       server,
       [
         bash("grep -rs . ."),
@@ -173,7 +173,7 @@ describe("reads and connections of a sandboxed session", () => {
     const port = String(typeof address === "object" ? address?.port : "");
     const connect = (at: string) =>
       `node -e 'require("net").connect(${at}).on("error", (e) => console.log("no", e.code)).pipe(process.stdout)'`;
-    const done = await tries(
+    const done = await playTools(
       server,
       [
         bash(connect('"socket"')),
@@ -197,7 +197,7 @@ describe("Claude Code's own network tools", () => {
   it("WebFetch needs approval even in bypassPermissions, because it runs outside the sandbox", async () => {
     const input = { url: "http://example.com/", prompt: "what is there" };
     const script = [{ tools: [{ name: "WebFetch", input }] }, { text: "tried" }];
-    const asked = await play(server, script, { ...bypass, cwd: world.folder() });
+    const asked = await runScript(server, script, { ...bypass, cwd: world.folder() });
     expect(asked.actions.map(({ toolName }) => toolName)).toEqual(["WebFetch"]);
     await server.call("claude_code_session", { action: "cancel", sessionId: asked.sessionId });
   });

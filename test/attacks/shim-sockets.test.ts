@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { bash, bypass, outputs, tries } from "../kit/attacks/sandboxed-server.ts";
+import { bash, bypass, outputs, playTools } from "../kit/attacks/sandboxed-server.ts";
 import { daemonStatus, homeOf, killDaemons, persistently, wholeLog } from "../kit/faults/shims.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -44,7 +44,7 @@ it.runIf(hasSandbox)(
     await world.model.waitForRequest((request) => request.sessionId === sessionId);
     const { sockets } = socketsOf(homeOf(world));
     expect(sockets.map((path) => connected(path))).toEqual(["reached", "reached"]);
-    const tried = await tries(
+    const tried = await playTools(
       client,
       sockets.map((path) => bash(`node -e '${program(path)}'`)),
       { cwd: world.folder() },

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { bundledClaudes } from "../../src/claude/binary.ts";
+import { bundledClaudes } from "../../src/claude/claude-files.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";

@@ -4,8 +4,8 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling, writing } from "../kit/people/fake-user.ts";
-import { allGone, cards, entry, press, startSession } from "../kit/browser/cards.ts";
+import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
+import { waitForNoCards, cards, entry, press, startSession } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
 /** Answers requests on the page: checks that the tool has run or not, and that the timeline names the approver. */
@@ -21,17 +21,17 @@ afterEach(async (test) => {
 });
 afterAll(async () => Promise.all([real, desk].map(async (each) => each.close())));
 
-/** Waits for "Turn done" and until `allGone`. */
+/** Waits for "Turn done" and until `waitForNoCards`. */
 const allDone = async (page: Page) => {
   await entry(page, "Turn done").last().waitFor();
-  await allGone(page);
+  await waitForNoCards(page);
 };
 
 it("a session is started from the form, its request allowed, and the file is written", async () => {
   const { page } = await real.open({ hasClock: true });
   const cwd = real.world.folder();
   const file = join(cwd, "hello.txt");
-  const id = await startSession(page, `Write hello. ${calling([writing(file)])}`, { cwd });
+  const id = await startSession(page, `Write hello. ${toolCalls([writeCall(file)])}`, { cwd });
   const card = cards(page, "Claude Code asks to write a file");
   // The file does not exist, so that no content is lost, and the text must not claim a loss.
   await card.getByText("hello.txt is written as a whole: existing content is lost").waitFor();
@@ -56,7 +56,7 @@ it("a denial reaches Claude Code with its message, and the tool does not run", a
   const { page } = await desk.open({ hasClock: true });
   const cwd = desk.world.folder();
   const file = join(cwd, "secret.txt");
-  const id = await startSession(page, calling([writing(file)]), { cwd });
+  const id = await startSession(page, toolCalls([writeCall(file)]), { cwd });
   const card = cards(page);
   await press(card, "Deny…");
   await card.getByLabel(/^Message to Claude Code/).fill("Not there: use the notes folder.");
@@ -71,7 +71,7 @@ it("an input can be edited before it is allowed, and invalid JSON is not sent", 
   const { page } = await desk.open({ hasClock: true });
   const cwd = desk.world.folder();
   const file = join(cwd, "greeting.txt");
-  await startSession(page, calling([writing(file)]), { cwd });
+  await startSession(page, toolCalls([writeCall(file)]), { cwd });
   const card = cards(page);
   await press(card, "Edit input…");
   const input = card.getByLabel("Input, as JSON");
@@ -95,7 +95,7 @@ it("a tool allowed for the session is not asked again until the permission is re
   const { page } = await desk.open({ hasClock: true });
   const cwd = desk.world.folder();
   const touch = (name: string) => ({ name: "Bash", input: { command: `touch ${name}`, description: "Make a file" } });
-  const id = await startSession(page, calling([touch("one"), touch("one")]), { cwd });
+  const id = await startSession(page, toolCalls([touch("one"), touch("one")]), { cwd });
   const card = cards(page, "Claude Code asks to run a command");
   await press(card, "Edit input…");
   await card
@@ -113,7 +113,7 @@ it("a tool allowed for the session is not asked again until the permission is re
   await remembered.getByRole("button", { name: /^Revoke Bash\(touch/ }).click();
   await expect.poll(async () => remembered.count()).toBe(0);
   expect(await desk.api.get(`sessions/${id}`)).toMatchObject({ remembered: [] });
-  await page.getByLabel("Prompt").fill(calling([touch("one")]));
+  await page.getByLabel("Prompt").fill(toolCalls([touch("one")]));
   await page.getByRole("button", { name: "Send" }).click();
   await press(cards(page), "Allow");
   await expect.poll(async () => entry(page, "Turn done").count()).toBe(2);
@@ -142,7 +142,7 @@ const QUESTIONS = [
 
 it("questions are answered by choice and in free text, and a missing answer is named", async () => {
   const { page } = await desk.open({ hasClock: true });
-  const id = await startSession(page, calling([{ name: "AskUserQuestion", input: { questions: QUESTIONS } }]), {
+  const id = await startSession(page, toolCalls([{ name: "AskUserQuestion", input: { questions: QUESTIONS } }]), {
     cwd: desk.world.folder(),
   });
   const card = cards(page, "Claude Code has 2 questions");

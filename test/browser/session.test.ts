@@ -5,8 +5,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import type { SessionDetail } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling, writing } from "../kit/people/fake-user.ts";
-import { cards, entry, shownEvents, startSession } from "../kit/browser/cards.ts";
+import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
+import { cards, entry, shownEventIds, startSession } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
 /** A session on its page: prompts, interrupt, cancel, rewind, rename and delete, and a user without a mouse. */
@@ -237,10 +237,10 @@ describe("a server that ends", () => {
       // The notice disappears after 5 s.
       await page.clock.fastForward(5_000);
       await expect.poll(async () => page.getByText("The server is back.").count()).toBe(0);
-      const seen = await shownEvents(page);
+      const seen = await shownEventIds(page);
       const other = await desk.open({ hash: `#/sessions/${id}` });
       await turnsDone(other.page, 1);
-      expect(seen).toEqual(await shownEvents(other.page));
+      expect(seen).toEqual(await shownEventIds(other.page));
       expect(seen).toEqual([...new Set(seen)]);
     },
   );
@@ -273,7 +273,7 @@ it("a user without a mouse signs in, starts a session, allows its request and re
     })
     .toBe(true);
   await tabTo(page, task);
-  await page.keyboard.insertText(calling([writing(file)]));
+  await page.keyboard.insertText(toolCalls([writeCall(file)]));
   await tabTo(page, page.getByLabel("Directory", { exact: true }));
   await page.keyboard.insertText(cwd);
   await page.keyboard.press("Control+Enter");

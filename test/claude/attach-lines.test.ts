@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, it } from "vitest";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { type ScriptedModel, startScriptedModel } from "../../src/demo/model/server.ts";
-import { inner, type Passing } from "../kit/attach/kept-claude.ts";
+import { inner, type LineFilter } from "../kit/attach/kept-claude.ts";
 import { allow, Owner } from "../kit/attach/owner.ts";
 import { bash, MCP_SERVER, newSetting } from "../kit/attach/setting.ts";
 
@@ -20,7 +20,7 @@ afterAll(async () => model.close());
 
 const isInitialize = (line: JsonObject) => inner(line).subtype === "initialize";
 
-const withoutHooks: Passing = (line) =>
+const withoutHooks: LineFilter = (line) =>
   isInitialize(line) ? { ...line, request: { ...inner(line), hooks: undefined } } : line;
 
 /** Script of a turn whose command appends `RAN_ONCE` each time it runs. */
@@ -139,7 +139,7 @@ describe.concurrent("open requests of Claude Code", () => {
     kept.leave();
 
     const former = await kept.answer("initialize");
-    const outwards: Passing = (line) => {
+    const outwards: LineFilter = (line) => {
       if (!isInitialize(line)) return line;
       kept.hand({ type: "control_response", response: { ...former, request_id: line["request_id"] } });
       return undefined;
@@ -246,7 +246,7 @@ describe.concurrent("a change of owners", () => {
     await first.until(({ asked }) => asked[0]);
     kept.leave();
 
-    const evicting: Passing = (line) => (line["type"] === "stream_event" ? undefined : line);
+    const evicting: LineFilter = (line) => (line["type"] === "stream_event" ? undefined : line);
     const second = new Owner(kept, { options, ask: allow, inwards: evicting });
     await second.until(({ kinds }) => (kinds.includes("user") ? true : undefined));
     kept.leave();
@@ -266,7 +266,7 @@ describe.concurrent("a change of owners", () => {
     await first.until(({ asked }) => asked[0]);
     kept.leave();
 
-    const outwards: Passing = (line) => {
+    const outwards: LineFilter = (line) => {
       if (!isInitialize(line)) return line;
       kept.hand({
         type: "control_response",

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { play, told } from "../kit/sessions/one-turn.ts";
+import { runScript, readWholeLog } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -37,7 +37,7 @@ describe("changed inputs: `claude_code_check`", () => {
       { text: "end" },
     ];
     const disallowedTools = ["Bash(touch *)", "Read(./secret/**)"];
-    const first = await play(owner, script, { cwd, disallowedTools });
+    const first = await runScript(owner, script, { cwd, disallowedTools });
     const { sessionId } = first;
     const answer = (requestId: string | undefined, updatedInput: object) => {
       const response = { action: "respond_permission", sessionId, requestId, decision: "allow" };
@@ -99,7 +99,7 @@ describe("paths with white space at an end", () => {
       { text: "end" },
     ];
     // Only the last call reaches the caller, who never answers.
-    const { sessionId } = await play(bounded, script, { cwd, permissionRequestTimeoutMs: 1000 });
+    const { sessionId } = await runScript(bounded, script, { cwd, permissionRequestTimeoutMs: 1000 });
     await bounded.call("claude_code_check", { action: "poll", sessionId, until: "end", waitMs: 40_000 });
     const whole = { responseMode: "full", maxBytes: 262_144, waitMs: 0 };
     const { events } = await bounded.call("claude_code_check", { action: "poll", sessionId, ...whole });
@@ -133,10 +133,10 @@ describe("acceptEdits of `permissionMode` in `claude_code`", () => {
     const writing = (file: string) => ({ name: "Write", input: { file_path: join(cwd, file), content: "x" } });
     const script = [{ tools: [...asked, ...edits].map(writing) }, { text: "end" }];
     const given = { cwd, permissionMode: "acceptEdits", permissionRequestTimeoutMs: 1000 };
-    const { sessionId } = await play(bounded, script, given);
+    const { sessionId } = await runScript(bounded, script, given);
     const poll = { action: "poll", sessionId, until: "end", waitMs: 40_000 };
     await bounded.call("claude_code_check", poll);
-    const { events, status } = await told(bounded, sessionId);
+    const { events, status } = await readWholeLog(bounded, sessionId);
     expect(status).toBe("idle");
     const requests = events.flatMap(({ data, type }) => (type === "permission_request" ? [data] : []));
     expect(requests).toHaveLength(asked.length);

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { connectTo, type Server } from "../kit/servers/stdio-server.ts";
-import { calling, writing } from "../kit/people/fake-user.ts";
+import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
 import { SHORT_LIVED, useWorld } from "../kit/world.ts";
 
 /** Access of a session to its own servers: through its shell, and through a URL in Claude Code's settings. */
@@ -19,7 +19,7 @@ describe("a server started by a session's shell", () => {
   beforeAll(async () => {
     outer = await world.server();
     cwd = world.folder();
-    ({ sessionId } = await outer.call("claude_code", { prompt: calling([writing(join(cwd, "made"))]), cwd }));
+    ({ sessionId } = await outer.call("claude_code", { prompt: toolCalls([writeCall(join(cwd, "made"))]), cwd }));
     requestId = (await outer.news(sessionId)).actions[0]?.requestId;
   });
 

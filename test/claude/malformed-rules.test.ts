@@ -6,7 +6,7 @@ import { z } from "zod";
 import { AsyncQueue } from "../../src/claude/process/input.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { NO_ALLOW, RULE_TEXTS } from "../kit/attacks/malformed-rules.ts";
-import { told } from "../kit/sessions/one-turn.ts";
+import { readWholeLog } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { useWorld } from "../kit/world.ts";
@@ -71,7 +71,7 @@ describe("settings files that Claude Code cannot read", () => {
       expect([text, existsSync(join(cwd, "made"))]).toEqual([text, true]);
       expect(answer["warnings"]).toEqual([expect.stringContaining(`ignores all of ${file}`)]);
       expect(JSON.stringify(answer["warnings"])).toContain(says);
-      expect(JSON.stringify(await told(server, answer.sessionId))).toContain("ignores all of");
+      expect(JSON.stringify(await readWholeLog(server, answer.sessionId))).toContain("ignores all of");
     }
     rmSync(file);
   });

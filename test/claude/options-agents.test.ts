@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import type { RequestRecord } from "../../src/demo/model/server.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { hear, ofKind, play, requestsOf, told } from "../kit/sessions/one-turn.ts";
+import { waitForKind, dataOfKind, runScript, requestsOf, readWholeLog } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -56,7 +56,7 @@ beforeAll(async () => {
   writeFileSync(join(cwd, "CLAUDE.md"), "Mind the lighthouse.");
   equipped = await startEquipped();
   standing = { silent: equipped, asked: await startBlocked([], { agentProgressSummaries: true }) };
-  session = { id: (await play(server, ok, { cwd, advanced: { agents: AGENTS } })).sessionId, cwd };
+  session = { id: (await runScript(server, ok, { cwd, advanced: { agents: AGENTS } })).sessionId, cwd };
 });
 
 const ok = [{ text: "ok" }];
@@ -117,7 +117,7 @@ const begin = async (script: Script, waitMs = 0) =>
 /** Begins the next turn; resolves with the whole log once the turn has ended or a request is open. */
 async function turn(script: Script) {
   await begin(script, 40_000);
-  return told(server, session.id);
+  return readWholeLog(server, session.id);
 }
 
 /** Starts agents `name` and `plain` at once, which differ only in the tested fields. */
@@ -242,15 +242,15 @@ describe("an agent of the option `agents` of `claude_code`", () => {
 describe("an option of `claude_code` about subagents", () => {
   it("`agentProgressSummaries` reports summaries of subagents' progress", async () => {
     const { asked, silent } = standing;
-    expect(await hear(server, asked, "backgroundTask")).toEqual([
+    expect(await waitForKind(server, asked, "backgroundTask")).toEqual([
       { id: expect.any(String), status: "running", summary: "Reading the harbour map." },
     ]);
     // By now, the agent of `silent` has been blocked for as long.
-    const still = await told(server, silent);
+    const still = await readWholeLog(server, silent);
     expect(still.status).toBe("running");
     const ended = expect.objectContaining({ status: "completed" }) as object;
     // Reports only the end of the three other agents, and nothing of the blocked one.
-    expect(ofKind(still, "backgroundTask")).toEqual(Array(3).fill(ended));
+    expect(dataOfKind(still, "backgroundTask")).toEqual(Array(3).fill(ended));
     expect(requestsOf(world, silent, true).filter(isOfBlocked)).toHaveLength(2);
   });
 });

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../kit/clients/connection.ts";
-import { hear, ofKind, play } from "../kit/sessions/one-turn.ts";
+import { waitForKind, dataOfKind, runScript } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -23,8 +23,8 @@ beforeAll(async () => {
   const advanced = { includeHookEvents: true, forwardSubagentText: true, promptSuggestions: true };
   const agent = sendAgent([{ text: "I look around.", ...look }, { text: "All is quiet." }]);
   const script = [look, agent, { text: "Shall I run the tests?" }, { text: "yes, run the tests" }];
-  silent = await play(server, script, { cwd: world.folder() });
-  open = await play(server, script, { cwd: world.folder(), advanced });
+  silent = await runScript(server, script, { cwd: world.folder() });
+  open = await runScript(server, script, { cwd: world.folder(), advanced });
 });
 
 const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };
@@ -45,8 +45,8 @@ const sendAgent = (script: Script) => ({
 
 describe("an option of `claude_code` that asks for more events", () => {
   it("`includeHookEvents` reports the outcome of hooks", () => {
-    expect(ofKind(silent, "hook")).toEqual([]);
-    expect(ofKind(open, "hook")).toEqual(
+    expect(dataOfKind(silent, "hook")).toEqual([]);
+    expect(dataOfKind(open, "hook")).toEqual(
       expect.arrayContaining([
         { name: "PreToolUse:Bash", outcome: "success", exitCode: 0, output: "harbour" },
         { name: "PostToolUse:Bash", outcome: "success", exitCode: 0, output: `${"h".repeat(499)}…` },
@@ -65,7 +65,7 @@ describe("an option of `claude_code` that asks for more events", () => {
 
   it("`promptSuggestions` reports a guess of the next prompt", async () => {
     // The suggestion comes after the end of the turn.
-    expect(await hear(server, open.sessionId, "promptSuggestion")).toEqual(["yes, run the tests"]);
+    expect(await waitForKind(server, open.sessionId, "promptSuggestion")).toEqual(["yes, run the tests"]);
     const guesses = world.model.requests.filter((request) => request.told.includes("[SUGGESTION MODE"));
     expect([...new Set(guesses.map((request) => request.sessionId))]).toEqual([open.sessionId]);
   });

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../kit/clients/connection.ts";
-import { play, requestsOf, told } from "../kit/sessions/one-turn.ts";
+import { runScript, requestsOf, readWholeLog } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -16,7 +16,7 @@ const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: 
 
 interface Ran extends Answer {
   cwd: string;
-  /** First request to the model: `told`. */
+  /** First request to the model: `readWholeLog`. */
   context: string;
 }
 
@@ -58,7 +58,7 @@ async function run(advanced: object, more: object[] = []): Promise<Ran> {
   const options = { cwd, permissionMode: "acceptEdits", allowedTools: ["Bash"], advanced };
   const { sessionId } = await server.call("claude_code", { prompt, waitMs: 40_000, ...options });
   expect(readFileSync(old, "utf8")).toBe("new");
-  return { ...(await told(server, sessionId)), cwd, context: requestsOf(world, sessionId)[0]?.told ?? "" };
+  return { ...(await readWholeLog(server, sessionId)), cwd, context: requestsOf(world, sessionId)[0]?.told ?? "" };
 }
 
 /** Returns files in a folder of Claude Code's configuration with `sessionId` in their path. */
@@ -109,7 +109,7 @@ describe("a debug log, as an option of `claude_code`", () => {
     expect(kept("debug", plain)).toEqual([]);
     expect(kept("debug", chosen)).toHaveLength(1);
     const debugFile = join(world.folder(), "own.log");
-    const elsewhere = await play(server, ok, { advanced: { debugFile, settingSources: [] } });
+    const elsewhere = await runScript(server, ok, { advanced: { debugFile, settingSources: [] } });
     expect(readFileSync(debugFile, "utf8")).toContain("[DEBUG]");
     expect(kept("debug", elsewhere)).toEqual([]);
     expect(requestsOf(world, elsewhere.sessionId)[0]?.told).toContain(`Primary working directory: ${process.cwd()}`);
@@ -131,7 +131,7 @@ describe("a debug log, as an option of `claude_code`", () => {
     expect(await refusal(join(cwd, "loose.log"))).toContain("is a broken symbolic link");
     expect(await refusal(join(cwd, "none", "a.log"))).toContain("does not exist");
     expect(await refusal(join(cwd, "logs"))).toContain("is a folder");
-    const started = await play(confined, ok, { cwd, advanced: { debugFile: "logs/a.log" } });
+    const started = await runScript(confined, ok, { cwd, advanced: { debugFile: "logs/a.log" } });
     expect(started.result?.result).toBe("ok");
     expect(readFileSync(join(cwd, "logs/a.log"), "utf8")).toContain("[DEBUG]");
   });

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { play, requestsOf, told } from "../kit/sessions/one-turn.ts";
+import { runScript, requestsOf, readWholeLog } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -15,7 +15,7 @@ const ok = [{ text: "ok" }];
 
 /** Returns the first request of a session with `options`, and the result of the turn. */
 async function requestWith(options: object, script: Script = ok) {
-  const { sessionId, result } = await play(server, script, { cwd: world.folder(), ...options });
+  const { sessionId, result } = await runScript(server, script, { cwd: world.folder(), ...options });
   const [request] = requestsOf(world, sessionId);
   if (!request) throw new Error("nothing was asked of the model");
   return { ...request, result };
@@ -109,7 +109,7 @@ describe("an option of `claude_code` that is for the model", () => {
     const thinks = await server.call("claude_code", { ...thoughtless, prompt: "Think." });
     expect(thinks["warnings"]).toEqual([expect.stringContaining("thinking.type: disabled has no effect")]);
     expect(requestsOf(world, thinks.sessionId)[0]?.thinking).toMatchObject({ type: "adaptive" });
-    const { events, result } = await told(server, sessionId);
+    const { events, result } = await readWholeLog(server, sessionId);
     expect(result).toMatchObject({ isError: false, result: "From the second." });
     expect(events.map(({ data }) => data["notice"])).toContain("fallback");
   });

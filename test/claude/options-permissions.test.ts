@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { play, requestsOf, told } from "../kit/sessions/one-turn.ts";
+import { runScript, requestsOf, readWholeLog } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -24,7 +24,7 @@ const program = (file: string) => ({
 /** Opens a session that has had a turn. */
 async function open(options: object) {
   const cwd = world.folder();
-  const { sessionId } = await play(server, [{ text: "ok" }], { cwd, ...options });
+  const { sessionId } = await runScript(server, [{ text: "ok" }], { cwd, ...options });
   return { sessionId, cwd };
 }
 
@@ -33,7 +33,7 @@ async function outcomesOf({ cwd, sessionId }: { cwd: string; sessionId: string }
   const files = { Write: join(cwd, `${name}-written.txt`), Bash: join(cwd, `${name}-ran.txt`) };
   const script = [write(files.Write), program(files.Bash), { text: `end of ${name}` }];
   await server.call("claude_code_reply", { sessionId, prompt: scriptTag(script), waitMs: 40_000 });
-  let answer = await told(server, sessionId);
+  let answer = await readWholeLog(server, sessionId);
   const asked: string[] = [];
   while (answer.actions.length > 0) {
     const [{ requestId, toolName } = { requestId: "", toolName: "" }] = answer.actions;
@@ -115,7 +115,7 @@ describe("an option of `claude_code` that decides about tools", () => {
       permissionRequestTimeoutMs: 1000,
     });
     await server.call("claude_code_check", { action: "poll", sessionId, until: "end", waitMs: 40_000 });
-    const { events, result } = await told(server, sessionId);
+    const { events, result } = await readWholeLog(server, sessionId);
     expect(result?.result).toBe("end");
     // Deny beats allow, and a tool denied as a whole, `Write`, is not even offered.
     expect([existsSync(ran), existsSync(kept)]).toEqual([true, false]);
@@ -140,7 +140,7 @@ describe("an option of `claude_code` that decides about tools", () => {
   it("`permissionPrompts` none denies without a request", async () => {
     const session = await open({ advanced: { permissionPrompts: "none" } });
     expect(await outcomesOf(session, "it")).toBe("Write denied, Bash denied");
-    const { events } = await told(server, session.sessionId);
+    const { events } = await readWholeLog(server, session.sessionId);
     expect(events.map(({ type }) => type)).not.toContain("permission_request");
     expect(JSON.stringify(events)).toContain("this session has no approval surface");
   });

@@ -3,10 +3,10 @@ import { join } from "node:path";
 
 import { beforeAll, describe, expect, it } from "vitest";
 
-import { bundledClaudes } from "../../src/claude/binary.ts";
+import { bundledClaudes } from "../../src/claude/claude-files.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../kit/clients/connection.ts";
-import { play, requestsOf } from "../kit/sessions/one-turn.ts";
+import { runScript, requestsOf } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
   const own = program(folder, "my-claude", [`echo run > ${started}`, `exec ${bundledClaudes()[0] ?? ""} "$@"`]);
   const { log, env } = standIns();
   const script = [bash("node -e 'console.log(6 * 7)'"), bash('echo "$FROM_THE_SERVER $ADDED $BOTH" > seen.txt'), ...ok];
-  ran = await play(server, script, {
+  ran = await runScript(server, script, {
     cwd,
     advanced: {
       env: { ...env, ADDED: "added", BOTH: "call" },
@@ -88,7 +88,7 @@ describe("an option of `claude_code` about the process", () => {
   it("`sessionInitTimeoutMs` bounds the start of Claude Code", async () => {
     // The program reads stdin and writes nothing until killed.
     const silent = program(world.folder(), "silent-claude", ["exec cat > /dev/null"]);
-    const { result } = await play(server, ok, {
+    const { result } = await runScript(server, ok, {
       cwd: world.folder(),
       advanced: { pathToClaudeCodeExecutable: silent, sessionInitTimeoutMs: 500 },
     });
@@ -130,7 +130,7 @@ describe("the `sandbox` of `claude_code`", () => {
   it("a sandbox that cannot be set up lets no session start, and the error says what is missing", async () => {
     const sandbox = { enabled: true };
     const env = { PATH: "/does/not/exist" };
-    const { result } = await play(server, ok, { cwd: world.folder(), advanced: { sandbox, env } });
+    const { result } = await runScript(server, ok, { cwd: world.folder(), advanced: { sandbox, env } });
     expect(result).toMatchObject({ isError: true, errorSubtype: "start_failed" });
     expect(result?.result).toContain("bubblewrap (bwrap) not installed");
   });

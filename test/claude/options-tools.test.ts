@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { RequestRecord } from "../../src/demo/model/server.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../kit/clients/connection.ts";
-import { play, requestsOf } from "../kit/sessions/one-turn.ts";
+import { runScript, requestsOf } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -54,7 +54,7 @@ beforeAll(async () => {
 });
 
 const start = async (options: object, script: Parameters<typeof scriptTag>[0] = ok) =>
-  play(server, script, { cwd: world.folder(), ...options });
+  runScript(server, script, { cwd: world.folder(), ...options });
 
 const first = ({ sessionId }: Answer) => requestsOf(world, sessionId)[0];
 

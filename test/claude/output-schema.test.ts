@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, it } from "vitest";
 
-import { bundledClaudes } from "../../src/claude/binary.ts";
-import { withoutDialect } from "../../src/claude/check/output-schema.ts";
+import { bundledClaudes } from "../../src/claude/claude-files.ts";
+import { withoutDialect } from "../../src/claude/preflight/output-schema.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { ACCEPTED, REFUSED } from "../kit/sessions/output-schemas.ts";
 import { useWorld } from "../kit/world.ts";

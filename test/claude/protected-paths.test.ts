@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { play } from "../kit/sessions/one-turn.ts";
+import { runScript } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -192,7 +192,7 @@ describe("protected paths", () => {
   });
 
   it("an answer cannot replace a path with a protected path, or add a protected folder", async () => {
-    const { actions, sessionId } = await play(server, [{ tools: [write(at("new-here.txt"))] }, { text: "end" }], {
+    const { actions, sessionId } = await runScript(server, [{ tools: [write(at("new-here.txt"))] }, { text: "end" }], {
       cwd: home,
     });
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../kit/clients/connection.ts";
-import { play } from "../kit/sessions/one-turn.ts";
+import { runScript } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -41,7 +41,7 @@ beforeAll(async () => {
   });
   cwd = world.folder();
   const script = [ALLOWED, ASKED].map((command) => ({ tools: [{ name: "Bash", input: { command } }] }));
-  session = await play(server, [...script, ...OK], { cwd, allowedTools: ["Bash(touch *)"] });
+  session = await runScript(server, [...script, ...OK], { cwd, allowedTools: ["Bash(touch *)"] });
 });
 
 function program(folder: string, name: string, lines: string[]): void {
@@ -66,7 +66,7 @@ describe("a server with --sandbox required", () => {
 
   it("a prompt sent to this server runs in the sandbox, even in a session of a server without one", async () => {
     const free = await world.server({ env: { PATH } });
-    const begun = await play(free, OK, { cwd, allowedTools: ["Bash(touch *)"] });
+    const begun = await runScript(free, OK, { cwd, allowedTools: ["Bash(touch *)"] });
     const reply = scriptTag([{ tools: [{ name: "Bash", input: { command: "touch by-reply" } }] }, ...OK]);
     await server.call("claude_code_reply", { sessionId: begun.sessionId, prompt: reply, waitMs: 40_000 });
     expect(existsSync(join(cwd, "by-reply"))).toBe(true);
@@ -108,7 +108,7 @@ describe("a server with --sandbox required", () => {
   it("a session whose user settings lead out of the sandbox does not start", async () => {
     const settings = join(world.configFolder, "settings.json");
     writeFileSync(settings, JSON.stringify({ sandbox: { excludedCommands: ["git *"] } }));
-    const { result } = await play(server, OK, { cwd: world.folder() });
+    const { result } = await runScript(server, OK, { cwd: world.folder() });
     rmSync(settings);
     expect(result).toMatchObject({ isError: true, errorSubtype: "start_failed" });
     expect(result?.result).toContain("sandbox.excludedCommands");

@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { run } from "../kit/clients/sessions-command.ts";
+import { runSessions } from "../kit/clients/sessions-command.ts";
 import { useWorld } from "../kit/world.ts";
 
 /** Clients that have lost their daemon and connect to the next daemon. */
@@ -16,7 +16,7 @@ const asks = scriptTag([
 
 /** Reads the log with `sessions export`, which does not make the session attended. */
 async function logged(sessionId: string): Promise<string> {
-  return (await run(["export", sessionId], { HOME: dirname(world.configFolder) })).stdout;
+  return (await runSessions(["export", sessionId], { HOME: dirname(world.configFolder) })).stdout;
 }
 
 it("with `--unattended deny`, a client gets its sessions' requests again after the daemon's death, once it makes a call", async () => {

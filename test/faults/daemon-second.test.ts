@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { AT_WORK, done } from "../kit/faults/first-daemon.ts";
+import { AT_WORK, runShortTurn } from "../kit/faults/daemon-work.ts";
 import { commandOf, daemonStatus, reportedShims, shimsOf } from "../kit/faults/shims.ts";
 import { freeze } from "../kit/store/freeze.ts";
 import { useWorld } from "../kit/world.ts";
@@ -34,7 +34,7 @@ describe("a second daemon under the name of a frozen daemon", () => {
     process.kill(first, "SIGCONT");
 
     expect(commandOf(shim)).toContain("shim.js");
-    expect(await done(client, world.folder())).toMatchObject({ result: { result: "done" } });
+    expect(await runShortTurn(client, world.folder())).toMatchObject({ result: { result: "done" } });
     expect(shimsOf(world)).toContain(shim);
     await Promise.all([client.close(), next.close()]);
     await world.closeServers();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { constants } from "../kit/servers/constants.ts";
-import { END_NAMES, kindsOf, outcomeOf, type Outcome } from "../kit/faults/ends.ts";
+import { END_NAMES, kindsOf, playEnd, type Outcome } from "../kit/faults/ends.ts";
 import { limitedClaude } from "../kit/faults/limited-claude.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
   const rows = END_NAMES.flatMap((end) => kindsOf(end).map((kind) => [end, kind] as const));
   const lanes = Array.from({ length: AT_ONCE }, (): Promise<unknown> => Promise.resolve());
   for (const [index, row] of rows.entries()) {
-    const outcome = lanes[index % AT_ONCE]!.then(async () => outcomeOf(scene, row, SILENCE_MS));
+    const outcome = lanes[index % AT_ONCE]!.then(async () => playEnd(scene, row, SILENCE_MS));
     lanes[index % AT_ONCE] = outcome.catch(() => undefined);
     outcomes.set(row.join(), outcome);
   }

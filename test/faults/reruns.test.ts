@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { useWorld } from "../kit/world.ts";
-import { allow, back, killAll, waitForRequest, writing } from "../kit/faults/driving.ts";
+import { allowRequest, BACK_PROMPT, killAll, waitForRequest, writing } from "../kit/faults/driving.ts";
 import { expectUsable } from "../kit/faults/watcher.ts";
 
 const world = useWorld();
@@ -26,7 +26,7 @@ describe("permission requests that are open at the death of a server", () => {
     expect(after).toMatchObject({ status: "error", actions: [], result: { errorSubtype: "lost" } });
     const answers = after.events.filter(({ type }) => type === "permission_result");
     expect(answers).toMatchObject([{ data: { requestId: asked.actions[0]?.requestId, by: "withdrawn" } }]);
-    await expectUsable(next, sessionId, back);
+    await expectUsable(next, sessionId, BACK_PROMPT);
     expect(existsSync(join(cwd, "a.txt"))).toBe(false);
   });
 
@@ -52,7 +52,7 @@ describe("permission requests that are open at the death of a server", () => {
     await killAll(server, world);
 
     const next = await world.server();
-    const done = await allow(next, sessionId);
+    const done = await allowRequest(next, sessionId);
     expect(done).toMatchObject({ status: "idle", result: { isError: false } });
     expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe("once\n");
     expect(done.result?.result).toBe("Written after all.");
@@ -71,7 +71,7 @@ describe("permission requests that are open at the death of a server", () => {
     rmSync(join(world.configFolder, "projects"), { recursive: true });
 
     const next = await world.server();
-    expect(await allow(next, sessionId)).toMatchObject({ status: "idle", result: { result: "Written." } });
+    expect(await allowRequest(next, sessionId)).toMatchObject({ status: "idle", result: { result: "Written." } });
     const again = world.model.requests.filter(({ lastUserText }) =>
       lastUserText.includes("check before you repeat anything"),
     );
@@ -84,7 +84,7 @@ describe("a server's death before Claude Code has recorded the prompt", () => {
     const server = await world.server();
     const cwd = world.folder();
     const options = { cwd, allowedTools: ["Bash"], advanced: { onLost: "resume" } };
-    const { sessionId } = await server.call("claude_code", { prompt: back, waitMs: 40_000, ...options });
+    const { sessionId } = await server.call("claude_code", { prompt: BACK_PROMPT, waitMs: 40_000, ...options });
     for (const { pid } of world.processes()) process.kill(pid, "SIGKILL");
     const isLive = async () =>
       (await server.call("claude_code_session", { action: "get", sessionId })).sessions[0]?.["processLive"];

@@ -8,7 +8,7 @@ import { homeOf } from "../kit/faults/shims.ts";
 import { freeze } from "../kit/store/freeze.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { createWorld, type AgentKind, type World } from "../kit/world.ts";
-import { allow, back, writing } from "../kit/faults/driving.ts";
+import { allowRequest, BACK_PROMPT, writing } from "../kit/faults/driving.ts";
 import { isFull, report } from "../kit/faults/figures.ts";
 import { countLost, expectUsable, Watcher } from "../kit/faults/watcher.ts";
 
@@ -37,12 +37,12 @@ describe.concurrent("two servers on one store", () => {
         const { sessionId } = await owner.call("claude_code", { prompt: writing(file), cwd });
         const watcher = new Watcher(other);
         await watcher.follow(sessionId);
-        expect(await allow(other, sessionId)).toMatchObject({ status: "idle", result: { result: "Written." } });
+        expect(await allowRequest(other, sessionId)).toMatchObject({ status: "idle", result: { result: "Written." } });
         expect(readFileSync(file, "utf8")).toBe("hello");
         sum.lost += await countLost(owner, sessionId, watcher.seen);
 
         // The process stays with its owner: the reply is passed on.
-        await expectUsable(other, sessionId, back);
+        await expectUsable(other, sessionId, BACK_PROMPT);
         const { sessions } = await owner.call("claude_code_session", { action: "get", sessionId });
         expect(sessions).toMatchObject([{ processStarts: 1, totalTurns: 3 }]);
 
@@ -89,7 +89,7 @@ describe.concurrent("two servers on one store", () => {
     const watching = other.end(sessionId);
     process.kill(owner.pid, "SIGKILL");
     await owner.gone;
-    await expectUsable(other, sessionId, back);
+    await expectUsable(other, sessionId, BACK_PROMPT);
     // The waiting call returns the loss, or the next state.
     expect((await watching).status).toMatch(/^(error|idle)$/);
     const all = await other.call("claude_code_check", {
@@ -135,13 +135,13 @@ describe.concurrent("a server that freezes", () => {
         ({ status } = await other.call("claude_code_check", waiting));
       }
       expect(status).toBe("error");
-      await expectUsable(other, sessionId, back);
+      await expectUsable(other, sessionId, BACK_PROMPT);
       const before = await other.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
 
       process.kill(owner.pid, "SIGCONT");
       const seen = await owner.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
       expect(seen.events).toEqual(before.events);
-      await expectUsable(owner, sessionId, back);
+      await expectUsable(owner, sessionId, BACK_PROMPT);
       report({ fault: "server frozen beyond its lease, and thawed", runs: 1, lost: 0, leftOver: 0 });
     },
   );
@@ -177,7 +177,7 @@ describe.concurrent("a client that vanishes", () => {
         const after = await next.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
         expect(after).toMatchObject({ status: "idle", result: { isError: true, errorSubtype: "shutdown" } });
         sum.lost += await countLost(next, sessionId, watcher.seen);
-        await expectUsable(next, sessionId, back);
+        await expectUsable(next, sessionId, BACK_PROMPT);
         await next.close();
       }
       report({ fault: "client vanished in mid-call", runs, ...sum });

@@ -3,10 +3,10 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
-import { bundledClaudes } from "../../src/claude/binary.ts";
+import { bundledClaudes } from "../../src/claude/claude-files.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { constants } from "../kit/servers/constants.ts";
-import { back } from "../kit/faults/driving.ts";
+import { BACK_PROMPT } from "../kit/faults/driving.ts";
 import {
   daemonStatus,
   expectLost,
@@ -61,7 +61,7 @@ it("a turn whose shim is killed is reported as lost once; no process is left, an
   expect(said).toContain("in the middle of the turn. Its shim has ended. ");
   expect(world.daemons()).toHaveLength(1);
   await untilGone([shim, claude!.pid]);
-  await expectUsable(client, turn.sessionId, back);
+  await expectUsable(client, turn.sessionId, BACK_PROMPT);
   expect(theShim(world)).not.toBe(shim);
   await client.close();
   await world.closeServers();
@@ -81,7 +81,7 @@ it("a turn is reported as lost at the next daemon when shim and daemon are both 
   const said = await expectLost(client, turn);
   expect(said).toContain("The server that ran it has died. Its shim has died as well.");
   await untilGone(claude);
-  await expectUsable(client, turn.sessionId, back);
+  await expectUsable(client, turn.sessionId, BACK_PROMPT);
   await client.close();
   await world.closeServers();
   await world.quiet(10_000);
@@ -96,7 +96,7 @@ it("a shim starts before the first session, survives deletion of the package, an
   const [shim] = shims();
   rmSync(root, { recursive: true });
   const client = await daemon.client();
-  const { sessionId } = await client.call("claude_code", { prompt: back, cwd: world.folder() });
+  const { sessionId } = await client.call("claude_code", { prompt: BACK_PROMPT, cwd: world.folder() });
   await client.end(sessionId);
   expect(shims()).toMatchObject([{ pid: shim!.pid, processes: [{}] }]);
   await client.close();
@@ -131,7 +131,7 @@ it("a shim without a daemon to restart ends everything after a while, and the ne
   }
   const next = await world.shared({ env });
   expect(await expectLost(next, { home, sessionId })).toContain(`The server that ran it has died. ${why}`);
-  await expectUsable(next, sessionId, back);
+  await expectUsable(next, sessionId, BACK_PROMPT);
   await persistently(async () => next.call("claude_code_session", { action: "cancel", sessionId }));
   await next.close();
 });
@@ -165,7 +165,7 @@ it("a turn is lost with the reason if the next daemon of its name has another ve
   const said = await expectLost(client, { home, sessionId });
   expect(said).toContain(`It used Agent SDK ${version}, this server uses ${other}`);
   await untilGone([claude!.pid]);
-  await expectUsable(client, sessionId, back);
+  await expectUsable(client, sessionId, BACK_PROMPT);
   await client.close();
   await next.close();
   await world.quiet(10_000);
@@ -184,7 +184,7 @@ it.each(["Claude Code", "the shim"])(
     world.model.release(gate);
     expect(await expectLost(client, turn)).toContain("in the middle of the turn");
     await untilGone([pid, claude!.pid]);
-    await expectUsable(client, turn.sessionId, back);
+    await expectUsable(client, turn.sessionId, BACK_PROMPT);
     await client.close();
     await world.closeServers();
     await world.quiet(10_000);

@@ -4,7 +4,7 @@ import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { constants } from "../kit/servers/constants.ts";
-import { back } from "../kit/faults/driving.ts";
+import { BACK_PROMPT } from "../kit/faults/driving.ts";
 import { commandOf, killDaemons, persistently, theShim, untilGone } from "../kit/faults/shims.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { preloading } from "../kit/servers/preload.ts";
@@ -64,7 +64,7 @@ async function endOf(client: Server, sessionId: string): Promise<string> {
 const MANY = [1, 2, 3, 4, 5];
 
 async function expectNewSessions(client: Server): Promise<void> {
-  const ids = await Promise.all(MANY.map(async () => begin(client, back)));
+  const ids = await Promise.all(MANY.map(async () => begin(client, BACK_PROMPT)));
   expect(await Promise.all(ids.map(async (id) => endOf(client, id)))).toEqual(MANY.map(() => "idle Back."));
 }
 
@@ -94,7 +94,9 @@ describe("turns at a silent shim", () => {
 
   async function threeTurns(point: string, signal: NodeJS.Signals) {
     const { client, shim } = await clientOf(point, signal);
-    const ids = await Promise.all([1, 2, 3].map(async () => begin(client, back, { sessionInitTimeoutMs: 15_000 })));
+    const ids = await Promise.all(
+      [1, 2, 3].map(async () => begin(client, BACK_PROMPT, { sessionInitTimeoutMs: 15_000 })),
+    );
     return { client, ids, shim: await shim() };
   }
 
@@ -141,7 +143,7 @@ describe("turns at a silent shim", () => {
       // A thawed shim ends with its last process.
       if (signal === "SIGSTOP") process.kill(pid, "SIGCONT");
       await untilGone([pid]);
-      await client.call("claude_code_reply", { sessionId, prompt: back, waitMs: 0 });
+      await client.call("claude_code_reply", { sessionId, prompt: BACK_PROMPT, waitMs: 0 });
       expect(await endOf(client, sessionId)).toBe("idle Back.");
       await client.close();
     },

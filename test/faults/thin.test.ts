@@ -16,7 +16,7 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
-import { ownPlaces } from "../../src/claude/binary.ts";
+import { userClaudeFiles } from "../../src/claude/claude-files.ts";
 import { signal } from "../../src/claude/supervise/tree.ts";
 import { NEWEST_TESTED } from "../../src/claude/version.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
@@ -36,7 +36,7 @@ const done = { status: "idle", result: { result: "done" } };
 const PATH = [dirname(process.execPath), "/usr/bin", "/bin"].join(":");
 const NPX = join(realpathSync(execFileSync("which", ["npm"], { encoding: "utf8" }).trim()), "../npx-cli.js");
 /** True if this machine has a Claude Code, used in place of the registry's. */
-const [path, usual] = [(await ownPlaces({ PATH })).path, (await ownPlaces({ PATH, HOME: root })).usual];
+const [path, usual] = [(await userClaudeFiles({ PATH })).path, (await userClaudeFiles({ PATH, HOME: root })).usual];
 const hasOwn = [...path, ...usual].some((file) => existsSync(file));
 
 let registry: Registry;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 
-import { existingFolders, namesIn, socketFolders } from "../../src/daemon/folders.ts";
+import { existingFolders, listNames, socketFolders } from "../../src/daemon/socket-folders.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { ClientKind } from "../kit/clients/connection.ts";
 import { storedNodes } from "../kit/store/stored.ts";
@@ -88,5 +88,5 @@ it(
 /** Below a long temporary folder, sockets are not in the state folder. */
 async function socketsOf(state: string): Promise<string[]> {
   const folders = await existingFolders(await socketFolders(state));
-  return (await Promise.all(folders.map(namesIn))).flat();
+  return (await Promise.all(folders.map(listNames))).flat();
 }

@@ -1,6 +1,6 @@
 import { describe, it } from "vitest";
 
-import { expectOf, OTHERS, usePeople } from "../kit/people/elicitation.ts";
+import { expectBehaviour, OTHERS, usePeople } from "../kit/people/elicitation.ts";
 import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
@@ -8,6 +8,6 @@ const at = usePeople(world);
 
 describe("people at forms", () => {
   it.each(OTHERS)("a person %s: %s client over %s", async (title, ...way) => {
-    await expectOf(title, await at(...way));
+    await expectBehaviour(title, await at(...way));
   });
 });

@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { beforeAll, describe, expect, it } from "vitest";
 
-import { bundledClaudes } from "../../src/claude/binary.ts";
+import { bundledClaudes } from "../../src/claude/claude-files.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, ClientKind } from "../kit/clients/connection.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { SessionDetail } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling } from "../kit/people/fake-user.ts";
+import { toolCalls } from "../kit/people/fake-user.ts";
 import { cards, entry, press } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 import { PHONE } from "../kit/browser/window.ts";
@@ -70,7 +70,7 @@ const VIEWPORTS = { desktop: { width: 1_280, height: 700 }, phone: PHONE, turned
 
 it("the buttons of a long card, and of its forms, stay in view at every scroll position", async () => {
   const command = Array.from({ length: 80 }, (_, line) => `echo line ${String(line)} > file`).join("\n");
-  const id = await desk.api.start(`${"Words. ".repeat(400)} ${calling([bash(command)])}`, desk.world.folder());
+  const id = await desk.api.start(`${"Words. ".repeat(400)} ${toolCalls([bash(command)])}`, desk.world.folder());
   await desk.api.asked(id);
   const window = await desk.open({ hash: `#/sessions/${id}` });
   const { page } = window;
@@ -108,7 +108,9 @@ it("the buttons of a long card, and of its forms, stay in view at every scroll p
 
 it("an answered card keeps its height until the pointer leaves the cards, so that the next card can be answered at once", async () => {
   const ids = await Promise.all(
-    ["one", "two", "three"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
+    ["one", "two", "three"].map(async (file) =>
+      desk.api.start(toolCalls([bash(`touch ${file}`)]), desk.world.folder()),
+    ),
   );
   for (const id of ids) await desk.api.asked(id);
   const window = await desk.open({ hash: "#/approvals", hasClock: true });
@@ -145,7 +147,7 @@ it("an answered card keeps its height until the pointer leaves the cards, so tha
 
 it("a tap on a card that has just moved is refused with a hint, and accepted when repeated", async () => {
   const ids = await Promise.all(
-    ["four", "five"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
+    ["four", "five"].map(async (file) => desk.api.start(toolCalls([bash(`touch ${file}`)]), desk.world.folder())),
   );
   for (const id of ids) await desk.api.asked(id);
   const { page } = await desk.open({ hash: "#/approvals", hasClock: true, hasTouch: true, viewport: PHONE });
@@ -169,7 +171,7 @@ it("Ctrl+Enter decides nothing in a card that has just appeared, but does so a m
   const { page } = await desk.open({ hash: "#/approvals", hasClock: true });
   await page.getByText("No open requests.").waitFor();
   await page.clock.pauseAt(Date.now() + 1_000);
-  const id = await desk.api.start(calling([bash("touch three")]), desk.world.folder());
+  const id = await desk.api.start(toolCalls([bash("touch three")]), desk.world.folder());
   const card = cards(page);
   await card.getByRole("button", { name: "Deny…", exact: true }).click();
   const why = card.getByLabel(/^Message to Claude Code/);

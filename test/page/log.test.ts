@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import type { SessionEvent } from "../../src/domain/event.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling } from "../kit/people/fake-user.ts";
-import { addSession, id, prompt, said } from "../kit/clients/sessions-command.ts";
-import { cards, entry, press, shownEvents, startSession } from "../kit/browser/cards.ts";
+import { toolCalls } from "../kit/people/fake-user.ts";
+import { addSession, id, promptEvent, assistantEvent } from "../kit/clients/sessions-command.ts";
+import { cards, entry, press, shownEventIds, startSession } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
 /** Hostile logs and long logs: no text in them may run, and the page must stay fast. */
@@ -62,26 +62,30 @@ const agentsWithin = (steps: number): SessionEvent[] => {
 };
 
 const manySteps = (events: number): SessionEvent[] => {
-  const words = (at: number) => said(`Step ${String(at)}: **all** is well in \`file-${String(at)}.ts\`.`);
-  return [prompt("Take many steps."), ...Array.from({ length: events - 1 }, (_, at) => words(at + 2))];
+  const words = (at: number) => assistantEvent(`Step ${String(at)}: **all** is well in \`file-${String(at)}.ts\`.`);
+  return [promptEvent("Take many steps."), ...Array.from({ length: events - 1 }, (_, at) => words(at + 2))];
 };
 
 let desk: Desk;
 beforeAll(async () => {
   desk = await openDesk({
     async seeded(node) {
-      const bad = [ALL, NESTED, QUOTED, LINE, `\`\`\`\n${LINE}\n\`\`\``, `| ${"a | ".repeat(3_000)}`].map(said);
+      const bad = [ALL, NESTED, QUOTED, LINE, `\`\`\`\n${LINE}\n\`\`\``, `| ${"a | ".repeat(3_000)}`].map(
+        assistantEvent,
+      );
       // Names of properties that every JavaScript object has.
       const todos = ["constructor", "__proto__"].map((status) => ({ content: status, status }));
       const tools = [
         ...ofTool("TodoWrite", { todos }, "toString"),
         ...ofTool("Bash", { command: ALL }, `${ALL}${"0123456789 ".repeat(100_000)}`),
       ];
-      const events = [prompt(ALL), ...bad, ...tools];
+      const events = [promptEvent(ALL), ...bad, ...tools];
       await addSession(node, HOSTILE, { cwd: `/repo/<b onclick="${RUN}">`, events });
       await addSession(node, LONG, { events: manySteps(EVENTS) });
       await addSession(node, READ, { events: manySteps(READ_EVENTS) });
-      await addSession(node, DEEP, { events: [prompt("Send agents."), ...agentsWithin(60), said("All are back.")] });
+      await addSession(node, DEEP, {
+        events: [promptEvent("Send agents."), ...agentsWithin(60), assistantEvent("All are back.")],
+      });
     },
   });
 });
@@ -165,7 +169,7 @@ describe("hostile text", () => {
       { name: "Write", input: { file_path: join(cwd, PAYLOADS[9]!), content: ALL } },
       { name: "AskUserQuestion", input: { questions: [question] } },
     ];
-    await startSession(page, `${ALL} ${calling(tools)}`, { cwd });
+    await startSession(page, `${ALL} ${toolCalls(tools)}`, { cwd });
     const card = cards(page);
     for (const button of ["Deny…", "Deny…", "Decline…"]) {
       await card.getByRole("button", { name: button, exact: true }).waitFor();
@@ -190,8 +194,8 @@ describe("a long log", () => {
   /** Maximum number of elements, however far the user scrolls. */
   const MAX_NODES = 8_000;
   const nodes = async (page: Page) => page.evaluate<number>('document.querySelectorAll("*").length');
-  const first = async (page: Page) => (await shownEvents(page))[0] ?? 0;
-  const last = async (page: Page) => (await shownEvents(page)).at(-1) ?? 0;
+  const first = async (page: Page) => (await shownEventIds(page))[0] ?? 0;
+  const last = async (page: Page) => (await shownEventIds(page)).at(-1) ?? 0;
   const where = async (page: Page, eventId: number) =>
     page.evaluate<number>(`document.querySelector('[data-event="${String(eventId)}"]').getBoundingClientRect().top`);
 
@@ -215,7 +219,7 @@ describe("a long log", () => {
     await entry(page, `Step ${String(READ_EVENTS)}:`).waitFor();
     let most = 0;
     for (let at = await first(page); at > 1; at = await first(page)) {
-      const ids = await shownEvents(page);
+      const ids = await shownEventIds(page);
       expect(ids).toEqual(Array.from({ length: ids.length }, (_, place) => at + place));
       most = Math.max(most, await nodes(page));
       await page.evaluate("scrollTo(0, 0)");
@@ -230,7 +234,7 @@ describe("a long log", () => {
       await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)");
       await expect.poll(async () => last(page)).toBeGreaterThan(at);
       most = Math.max(most, await nodes(page));
-      const ids = await shownEvents(page);
+      const ids = await shownEventIds(page);
       expect(ids).toEqual(Array.from({ length: ids.length }, (_, place) => ids[0]! + place));
     }
     await page.getByRole("button", { name: /^(To the end|New activity)/ }).click();

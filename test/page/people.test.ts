@@ -5,10 +5,10 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import { Issuer } from "../kit/servers/http-auth.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { addSession, id, prompt, said } from "../kit/clients/sessions-command.ts";
-import { calling, writing } from "../kit/people/fake-user.ts";
+import { addSession, id, promptEvent, assistantEvent } from "../kit/clients/sessions-command.ts";
+import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
 import { signIn } from "../kit/clients/console-client.ts";
-import { allGone, cards, entry, press, startSession } from "../kit/browser/cards.ts";
+import { waitForNoCards, cards, entry, press, startSession } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
 /** Several users of a server: ownership of sessions, and users who may only read. */
@@ -28,8 +28,11 @@ beforeAll(async () => {
   desk = await openDesk({
     args: [...users.args, "--oauth", JSON.stringify({ issuer: issuer.url }), "--allow-dir", "/"],
     async seeded(node) {
-      await addSession(node, OF_REA, { principal: "rea", events: [prompt("Look around."), said("There is nothing.")] });
-      await addSession(node, OF_ANN, { principal: "ann", events: [prompt("Wait."), said("I wait.")] });
+      await addSession(node, OF_REA, {
+        principal: "rea",
+        events: [promptEvent("Look around."), assistantEvent("There is nothing.")],
+      });
+      await addSession(node, OF_ANN, { principal: "ann", events: [promptEvent("Wait."), assistantEvent("I wait.")] });
     },
   });
 });
@@ -54,18 +57,18 @@ it("two users in two windows neither see nor change each other's sessions", asyn
   await bob.page.getByRole("heading", { name: "No sessions yet" }).waitFor();
   const cwd = desk.world.folder();
   const file = join(cwd, "of-ann");
-  const session = await startSession(ann.page, `Mine. ${calling([writing(file)])}`, { cwd });
+  const session = await startSession(ann.page, `Mine. ${toolCalls([writeCall(file)])}`, { cwd });
   const card = cards(ann.page);
   await card.waitFor();
   const own = desk.world.folder();
-  await startSession(bob.page, `His. ${calling([writing(join(own, "of-bob"))])}`, { cwd: own });
+  await startSession(bob.page, `His. ${toolCalls([writeCall(join(own, "of-bob"))])}`, { cwd: own });
   await press(cards(bob.page), "Allow");
   await entry(bob.page, "Turn done").waitFor();
   await bob.page.getByRole("link", { name: "Sessions", exact: true }).click();
   await bob.page.getByRole("link", { name: /^His\./ }).waitFor();
   expect(await bob.page.getByText(/Mine\./).count()).toBe(0);
   await bob.page.getByRole("link", { name: "Approvals", exact: true }).click();
-  await allGone(bob.page);
+  await waitForNoCards(bob.page);
   await bob.page.getByText("No open requests.").waitFor();
   expect(await bob.page.getByText(/of-ann|Mine\./).count()).toBe(0);
   bob.allowFailures(/status of 404/);
@@ -98,7 +101,7 @@ it("a request answered in one window disappears from the other", async () => {
   const one = await desk.open({ token });
   const other = await desk.open({ token, hash: "#/approvals" });
   const cwd = desk.world.folder();
-  await startSession(one.page, calling([writing(join(cwd, "a"))]), { cwd });
+  await startSession(one.page, toolCalls([writeCall(join(cwd, "a"))]), { cwd });
   await other.page
     .getByRole("link", { name: /^Approvals/ })
     .getByText("1")
@@ -135,7 +138,7 @@ it("a user without the scope approve sees the request and whom to ask, but canno
   const { page } = window;
   const cwd = desk.world.folder();
   const file = join(cwd, "not-by-ron");
-  const session = await startSession(page, calling([writing(file)]), { cwd });
+  const session = await startSession(page, toolCalls([writeCall(file)]), { cwd });
   const card = cards(page);
   await card.getByText("not-by-ron").first().waitFor();
   await card.getByText("You can view requests but not answer them.").waitFor();

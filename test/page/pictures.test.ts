@@ -4,9 +4,9 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { SessionEvent } from "../../src/domain/event.ts";
-import { calling } from "../kit/people/fake-user.ts";
+import { toolCalls } from "../kit/people/fake-user.ts";
 import { gif, png, SVG } from "../kit/pictures.ts";
-import { addSession, id, NOW, said } from "../kit/clients/sessions-command.ts";
+import { addSession, id, NOW, assistantEvent } from "../kit/clients/sessions-command.ts";
 import { entry } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
@@ -34,7 +34,7 @@ it("an image that Claude Code has read is shown in its call, without a note abou
   const cwd = desk.world.folder();
   writeFileSync(join(cwd, "shot.png"), Buffer.from(png(300, 200, GREEN), "base64"));
   const read = { name: "Read", input: { file_path: join(cwd, "shot.png") } };
-  const session = await desk.api.start(`Look at the screenshot. ${calling([read])}`, cwd);
+  const session = await desk.api.start(`Look at the screenshot. ${toolCalls([read])}`, cwd);
   await desk.api.end(session);
   const window = await desk.open({ hash: `#/sessions/${session}` });
   const { page } = window;
@@ -89,7 +89,10 @@ it("only raster formats are shown, as pixels, bounded in size and decoded one at
   const prompt = { promptId: "p", text: "See this.", attachments: [attachment] };
   const session = id(7);
   await desk.change(async (node) =>
-    addSession(node, session, { at: NOW, events: [{ type: "prompt.queued", data: prompt }, ...events, said("Seen.")] }),
+    addSession(node, session, {
+      at: NOW,
+      events: [{ type: "prompt.queued", data: prompt }, ...events, assistantEvent("Seen.")],
+    }),
   );
   await window.go(`#/sessions/${session}`);
   await entry(page, "Seen.").waitFor();

@@ -2,8 +2,8 @@ import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { cards, entry, shownEvents } from "../kit/browser/cards.ts";
-import { addSession, id, NOW, prompt, said } from "../kit/clients/sessions-command.ts";
+import { cards, entry, shownEventIds } from "../kit/browser/cards.ts";
+import { addSession, id, NOW, promptEvent, assistantEvent } from "../kit/clients/sessions-command.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 import { PHONE, type OpenWindow } from "../kit/browser/window.ts";
 
@@ -17,8 +17,8 @@ beforeAll(async () => {
   desk = await openDesk({
     async seeded(node) {
       const events = [
-        prompt("Take many steps."),
-        ...Array.from({ length: EVENTS - 1 }, (_, at) => said(`Step ${String(at + 2)}.`)),
+        promptEvent("Take many steps."),
+        ...Array.from({ length: EVENTS - 1 }, (_, at) => assistantEvent(`Step ${String(at + 2)}.`)),
       ];
       await addSession(node, LONG, { at: NOW, events });
     },
@@ -90,7 +90,7 @@ it("End and Home go to the ends of the whole session, except while the user type
   const { page } = await desk.open({ hash: `#/sessions/${LONG}` });
   await entry(page, `Step ${String(EVENTS)}.`).waitFor();
   await page.keyboard.press("Home");
-  await expect.poll(async () => (await shownEvents(page))[0]).toBe(1);
+  await expect.poll(async () => (await shownEventIds(page))[0]).toBe(1);
   await expect.poll(async () => page.evaluate("scrollY")).toBe(0);
   await page.keyboard.press("End");
   await entry(page, `Step ${String(EVENTS)}.`).waitFor();

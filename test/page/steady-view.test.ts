@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { EventPage } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { addSession, id, NOW, prompt, said } from "../kit/clients/sessions-command.ts";
+import { addSession, id, NOW, promptEvent, assistantEvent } from "../kit/clients/sessions-command.ts";
 import { entry } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 import { PHONE } from "../kit/browser/window.ts";
@@ -13,17 +13,22 @@ import { PHONE } from "../kit/browser/window.ts";
 const READ = id(1);
 const SESSIONS = 70;
 const words = (at: number) =>
-  said(`Step ${String(at)}: ${Array.from({ length: 60 }, (_, word) => `w${String(at)}-${String(word)}`).join(" ")}`);
+  assistantEvent(
+    `Step ${String(at)}: ${Array.from({ length: 60 }, (_, word) => `w${String(at)}-${String(word)}`).join(" ")}`,
+  );
 
 let desk: Desk;
 beforeAll(async () => {
   desk = await openDesk({
     args: ["--max-live", "1"],
     async seeded(node) {
-      const events = [prompt("Tell me."), ...Array.from({ length: 60 }, (_, at) => words(at))];
+      const events = [promptEvent("Tell me."), ...Array.from({ length: 60 }, (_, at) => words(at))];
       await addSession(node, READ, { at: NOW + 1_000, events });
       for (let each = 2; each <= SESSIONS; each++)
-        await addSession(node, id(each), { at: NOW - each * 60_000, events: [prompt(`Job number ${String(each)}.`)] });
+        await addSession(node, id(each), {
+          at: NOW - each * 60_000,
+          events: [promptEvent(`Job number ${String(each)}.`)],
+        });
     },
   });
 });
@@ -58,7 +63,7 @@ const topOfWord = async (page: Page, word: string) =>
 /** Adds a session at the top of the list. */
 const addNewest = async (number: number) =>
   desk.change(async (node) =>
-    addSession(node, id(number), { at: Date.now(), events: [prompt(`Job number ${String(number)}.`)] }),
+    addSession(node, id(number), { at: Date.now(), events: [promptEvent(`Job number ${String(number)}.`)] }),
   );
 
 const isBetween = (value: number, least: number, most: number) => value > least && value < most;
@@ -211,7 +216,10 @@ it("250 sessions changed while the server is suspended all appear in a list open
   try {
     await desk.change(async (node) => {
       for (let each = 1; each <= 250; each++)
-        await addSession(node, id(1_000 + each), { at: Date.now(), events: [prompt(`Late number ${String(each)}.`)] });
+        await addSession(node, id(1_000 + each), {
+          at: Date.now(),
+          events: [promptEvent(`Late number ${String(each)}.`)],
+        });
     });
   } finally {
     desk.http.signal("SIGCONT");

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { Usage } from "../../src/console/wire.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { calling, writing } from "../kit/people/fake-user.ts";
+import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
 import { entry } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 
@@ -27,7 +27,7 @@ it("a failed turn is a single entry that begins with the cause", async () => {
   expect(await page.getByText(/unknown/).count()).toBe(0);
   await window.picture("api-error", false);
   // A text that only the result reports appears once, too.
-  const limited = await desk.api.start(calling([{ name: "Glob", input: { pattern: "*" } }]), desk.world.folder(), {
+  const limited = await desk.api.start(toolCalls([{ name: "Glob", input: { pattern: "*" } }]), desk.world.folder(), {
     maxTurns: 1,
   });
   await desk.api.end(limited);
@@ -38,7 +38,7 @@ it("a failed turn is a single entry that begins with the cause", async () => {
 it("usage counts the work of turns, not the time that requests of other turns were open", async () => {
   const ended = await desk.api.start(scriptTag([{ text: "Done." }]), desk.world.folder());
   await desk.api.end(ended);
-  const asking = await desk.api.start(calling([writing("a.txt")]), desk.world.folder());
+  const asking = await desk.api.start(toolCalls([writeCall("a.txt")]), desk.world.folder());
   await desk.api.asked(asking);
   const totals = async () => (await desk.api.get<Usage>("usage")).totals;
   await expect.poll(async () => (await totals()).waitedMs - (await totals()).durationMs).toBeGreaterThan(0);

@@ -4,16 +4,16 @@ import type { Locator, Page, Route } from "playwright-core";
 import type { ViewName } from "../../console/src/state/views.ts";
 import { cards, entry, press } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
-import { makeSights, type Sights } from "../kit/browser/sample-sessions.ts";
+import { makeSampleSessions, type SampleSessions } from "../kit/browser/sample-sessions.ts";
 import { DESKTOP, PHONE, type OpenWindow } from "../kit/browser/window.ts";
 
 /** Every view: without violations of axe, no wider than the window, and with a picture for people. */
 
 let desk: Desk;
-let sights: Sights;
+let sights: SampleSessions;
 beforeAll(async () => {
   desk = await openDesk({ args: ["--allow-rules", "Bash(echo:*)"] });
-  sights = await makeSights(desk);
+  sights = await makeSampleSessions(desk);
 });
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());

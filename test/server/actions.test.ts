@@ -3,10 +3,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createConsoleApi } from "../../src/console/api.ts";
 import type { Scope } from "../../src/domain/principal.ts";
 import { ACTIONS } from "../../src/engine/actions/actions.ts";
-import { signIn, type Signed } from "../kit/clients/console-client.ts";
+import { signIn, type ConsoleClient } from "../kit/clients/console-client.ts";
 import { page, tool } from "../kit/actions/drives.ts";
-import { NOTHING, ofPage, ofTool, PROMPT, WAYS, type Target, type Way } from "../kit/actions/ways.ts";
-import { calling, writing } from "../kit/people/fake-user.ts";
+import { INVALID_ARGUMENT, pageWay, toolWay, PROMPT, WAYS, type Target, type Way } from "../kit/actions/ways.ts";
+import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { overHttp } from "../kit/clients/tasks-client.ts";
@@ -56,7 +56,7 @@ const NOWHERE: Target = { sessionId: "s", cwd: "/", requestId: "r", taskId: "t",
 
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
-let ann: Signed;
+let ann: ConsoleClient;
 /** Target of all ways without `on`: their actions leave a session usable. */
 let shared: Promise<Target> | undefined;
 /** Id of a session with nine requests, one after another. */
@@ -85,7 +85,7 @@ async function targetFor({ on }: Pick<Way, "on">): Promise<Target> {
   }
   const cwd = world.folder();
   if (on === "asking") {
-    asking ??= ann.start(calling(Array.from({ length: 9 }, (_, n) => writing(`${cwd}/${String(n)}`))), cwd);
+    asking ??= ann.start(toolCalls(Array.from({ length: 9 }, (_, n) => writeCall(`${cwd}/${String(n)}`))), cwd);
     const sessionId = await asking;
     return { ...NOWHERE, sessionId, cwd, requestId: (await ann.asked(sessionId)).requestId };
   }
@@ -160,8 +160,12 @@ describe("the input of an action", () => {
     ["a title that is half a character", "rename", { title: "\uD800" }],
   ])("invalid input is refused by the tool and by the console: %s", async (_, action, more) => {
     const { sessionId } = await session();
-    expect(await ofTool(action, more).drive({ ...NOWHERE, sessionId })(server, users.tokens.all)).toBe(NOTHING);
-    expect(await ofPage(action, () => more).drive({ ...NOWHERE, sessionId })(server, users.tokens.all)).toBe(NOTHING);
+    expect(await toolWay(action, more).drive({ ...NOWHERE, sessionId })(server, users.tokens.all)).toBe(
+      INVALID_ARGUMENT,
+    );
+    expect(await pageWay(action, () => more).drive({ ...NOWHERE, sessionId })(server, users.tokens.all)).toBe(
+      INVALID_ARGUMENT,
+    );
   });
 
   it.each([
@@ -171,7 +175,7 @@ describe("the input of an action", () => {
   ])("an invalid start is refused by the tool and by the console: %s", async (_, more) => {
     const { cwd } = await session();
     const args = { prompt: PROMPT, cwd, ...more };
-    expect(await tool("claude_code", args)(server, users.tokens.all)).toBe(NOTHING);
-    expect(await page("POST", "/sessions", args)(server, users.tokens.all)).toBe(NOTHING);
+    expect(await tool("claude_code", args)(server, users.tokens.all)).toBe(INVALID_ARGUMENT);
+    expect(await page("POST", "/sessions", args)(server, users.tokens.all)).toBe(INVALID_ARGUMENT);
   });
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { constants } from "../kit/servers/constants.ts";
-import { calling, decisions, FakeUser, writing } from "../kit/people/fake-user.ts";
+import { toolCalls, decisions, FakeUser, writeCall } from "../kit/people/fake-user.ts";
 import { post, type HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { startReceiver, WITH_SECRET, type Delivery, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
@@ -62,7 +62,7 @@ it("four requests of one turn are answered by rule, form, webhook and caller, ea
   fakeUser.does = ({ message }) =>
     message.includes("for-the-user") ? { action: "accept", content: { decision: "allow" } } : { action: "cancel" };
   const ruled = { name: "Bash", input: { command: "touch by-rule" } };
-  const prompt = calling([ruled, ...names.map((name) => writing(join(cwd, name)))]);
+  const prompt = toolCalls([ruled, ...names.map((name) => writeCall(join(cwd, name)))]);
   let { nextCursor, sessionId } = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
   const isWithCaller = () => audited(sessionId, "passed").some(({ to }) => to === "caller");
   while (!isWithCaller()) ({ nextCursor } = await client.news(sessionId, nextCursor));
@@ -113,7 +113,7 @@ describe("a person who never answers", () => {
       };
       const cwd = world.folder();
       const file = join(cwd, "a");
-      const begun = await asking.call("claude_code", { prompt: calling([writing(file)]), cwd });
+      const begun = await asking.call("claude_code", { prompt: toolCalls([writeCall(file)]), cwd });
       const { sessionId } = begun;
       void asking.news(sessionId).catch(() => undefined);
       await isShown;
@@ -135,7 +135,7 @@ it("a caller without the scope approve cannot approve by options, forms, answers
   const eve = await http.connect("modern", users.tokens.eve, fakeUser.person);
   const cwd = world.folder();
   const file = join(cwd, "a");
-  const prompt = calling([writing(file)]);
+  const prompt = toolCalls([writeCall(file)]);
   const options = { cwd, permissionMode: "acceptEdits", allowedTools: ["Write"] };
   const begun = await eve.call("claude_code", { prompt, ...options, waitMs: 40_000 });
   const { sessionId } = begun;

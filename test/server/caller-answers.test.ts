@@ -6,7 +6,7 @@ import { send, signIn } from "../kit/clients/console-client.ts";
 import { post, type HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
-import { calling, filled, FakeUser, writing } from "../kit/people/fake-user.ts";
+import { toolCalls, fillForm, FakeUser, writeCall } from "../kit/people/fake-user.ts";
 import { useWorld } from "../kit/world.ts";
 
 /** Tests the bound of `--caller-approves` on every interface: a program never counts as a person. */
@@ -41,7 +41,7 @@ async function asking(user: keyof typeof users.tokens) {
   const client = await http.connect("modern", users.tokens[user]);
   const cwd = world.folder();
   const ran = join(cwd, "ran");
-  const prompt = calling([{ name: "Bash", input: { command: `node -e 'fs.writeFileSync("${ran}", "")'` } }]);
+  const prompt = toolCalls([{ name: "Bash", input: { command: `node -e 'fs.writeFileSync("${ran}", "")'` } }]);
   const { sessionId } = await client.call("claude_code", { prompt, cwd });
   const { actions } = await client.news(sessionId);
   const requestId = actions[0]?.requestId ?? "";
@@ -92,12 +92,12 @@ describe("a command, with --caller-approves edits", () => {
       ["ada", true],
     ] as const) {
       const fakeUser = new FakeUser();
-      fakeUser.does = filled({ decision: "allow" });
+      fakeUser.does = fillForm({ decision: "allow" });
       const client = await http.connect("modern", users.tokens[user], fakeUser.person);
       const cwd = world.folder();
       const [edited, ran] = [join(cwd, "edited"), join(cwd, "ran")];
       const command = `node -e 'fs.writeFileSync("${ran}", "")'`;
-      const prompt = calling([writing(edited), { name: "Bash", input: { command } }]);
+      const prompt = toolCalls([writeCall(edited), { name: "Bash", input: { command } }]);
       const { sessionId } = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
       expect(existsSync(edited)).toBe(true);
       expect(fakeUser.seen).toHaveLength(isAttended ? 2 : 1);

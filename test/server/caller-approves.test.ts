@@ -5,7 +5,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, Connection } from "../kit/clients/connection.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { play, told } from "../kit/sessions/one-turn.ts";
+import { runScript, readWholeLog } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { useWorld } from "../kit/world.ts";
@@ -55,7 +55,7 @@ async function denyRequests(on: Pick<Connection, "call">, sessionId: string): Pr
     const denial = { action: "respond_permission", sessionId, requestId, decision: "deny", waitMs: 40_000 };
     answer = await on.call("claude_code_check", denial);
   }
-  const { events } = await told(on, sessionId);
+  const { events } = await readWholeLog(on, sessionId);
   return events.flatMap(({ data, type }) => (type === "permission_request" ? [String(data["toolName"])] : []));
 }
 
@@ -177,7 +177,9 @@ describe("--caller-approves at changes of a session", () => {
   it("updatedPermissions of an answer lose rules beyond --caller-approves, with a warning", async () => {
     const { cwd, files } = writeAndCommand();
     const second = join(cwd, "second.txt");
-    const open = await play(edits, [write(files.Write), program(files.Bash), write(second), { text: "end" }], { cwd });
+    const open = await runScript(edits, [write(files.Write), program(files.Bash), write(second), { text: "end" }], {
+      cwd,
+    });
     const rules = [{ toolName: "Bash" }];
     const answer = await edits.call("claude_code_check", {
       action: "respond_permission",
@@ -202,7 +204,7 @@ describe("--caller-approves at changes of a session", () => {
 describe("an answer with another input", () => {
   it("a caller may change the input of a request only within what the caller may approve", async () => {
     const { cwd, files } = writeAndCommand();
-    const { actions, sessionId } = await play(edits, [write(files.Write), { text: "end" }], { cwd });
+    const { actions, sessionId } = await runScript(edits, [write(files.Write), { text: "end" }], { cwd });
     expect(actions).toMatchObject([{ risk: { level: "edits" } }]);
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
     const elsewhere = join(world.folder(), "elsewhere.txt");

@@ -7,10 +7,10 @@ import { createConsoleApi } from "../../src/console/api.ts";
 import type { RequestList } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { invalidArgument } from "../../src/domain/error.ts";
-import { live, send, signed, signIn, type Signed } from "../kit/clients/console-client.ts";
+import { live, send, signed, signIn, type ConsoleClient } from "../kit/clients/console-client.ts";
 import { post, type HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { calling, writing } from "../kit/people/fake-user.ts";
+import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
 import { useWorld } from "../kit/world.ts";
 
 /** Attacks the console's API, by user and session; every attack must fail. */
@@ -24,8 +24,8 @@ const users = namedUsers({
 
 const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
-let ann: Signed;
-let bob: Signed;
+let ann: ConsoleClient;
+let bob: ConsoleClient;
 /** Session of Ann with an open request. */
 let sessionId: string;
 let requestId: string;
@@ -34,7 +34,7 @@ beforeAll(async () => {
   ann = await signIn(http, users.tokens.ann);
   bob = await signIn(http, users.tokens.bob);
   const cwd = world.folder();
-  sessionId = await ann.start(calling([writing(join(cwd, "a"))]), cwd);
+  sessionId = await ann.start(toolCalls([writeCall(join(cwd, "a"))]), cwd);
   ({ requestId } = await ann.asked(sessionId));
 });
 
@@ -61,7 +61,7 @@ const BODIES: Readonly<Record<string, object>> = {
 const ofSession = (path: string) => path.slice(1).replace(":id", sessionId).replace(":event", "1");
 
 /** Calls each route of the API as `who`; returns the routes with the status of each answer. */
-async function askAll(who: Signed, routes: typeof ROUTES, body: object = {}): Promise<[string, number][]> {
+async function askAll(who: ConsoleClient, routes: typeof ROUTES, body: object = {}): Promise<[string, number][]> {
   const answers: [string, number][] = [];
   for (const { method, path } of routes) {
     const at = ofSession(path);
@@ -205,7 +205,7 @@ describe("a user with too few scopes", () => {
     expect(rea).toEqual(withStatus(rea, 403));
     const ron = await signIn(http, users.tokens.ron);
     const cwd = world.folder();
-    const own = await ron.start(calling([writing(join(cwd, "a"))]), cwd);
+    const own = await ron.start(toolCalls([writeCall(join(cwd, "a"))]), cwd);
     const ask = await ron.asked(own);
     for (const decision of ["allow", "deny", "allow_for_session"]) {
       expect(await statusOf(ron.post(`sessions/${own}/requests/${ask.requestId}`, { decision }))).toBe(403);
@@ -240,7 +240,7 @@ describe("requests to the API, and requests of Claude Code", () => {
 
   it("a request of Claude Code is answered once; a second answer is told who was first", async () => {
     const cwd = world.folder();
-    const id = await ann.start(calling([writing(join(cwd, "a"))]), cwd);
+    const id = await ann.start(toolCalls([writeCall(join(cwd, "a"))]), cwd);
     const ask = await ann.asked(id);
     const path = `sessions/${id}/requests/${ask.requestId}`;
     const both = await Promise.all([ann.post(path, { decision: "allow" }), ann.post(path, { decision: "deny" })]);
@@ -253,7 +253,7 @@ describe("requests to the API, and requests of Claude Code", () => {
   it("a request of Claude Code runs as changed by a program without an open stream", async () => {
     const cwd = world.folder();
     const [first, changed] = [join(cwd, "a"), join(cwd, "b")];
-    const id = await ann.start(calling([writing(first)]), cwd);
+    const id = await ann.start(toolCalls([writeCall(first)]), cwd);
     const asked = async () => (await ann.get<RequestList>("requests")).open.find(({ sessionId: of }) => of === id);
     await expect.poll(asked).toBeDefined();
     const ask = await asked();

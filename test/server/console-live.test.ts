@@ -9,17 +9,17 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { EventPage, RequestList, SessionDetail, SessionList, ShownEvent } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { constants } from "../kit/servers/constants.ts";
-import { live, send, signIn, type Live, type Signed } from "../kit/clients/console-client.ts";
+import { live, send, signIn, type Live, type ConsoleClient } from "../kit/clients/console-client.ts";
 import { post, type HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { calling, decisions, writing } from "../kit/people/fake-user.ts";
+import { toolCalls, decisions, writeCall } from "../kit/people/fake-user.ts";
 import { STAND_IN, useWorld } from "../kit/world.ts";
 
 /** Tests logs as the page reads them: in pages, live, and through `claude-agents-mcp console`. */
 
 const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
-let me: Signed;
+let me: ConsoleClient;
 beforeAll(async () => {
   http = await world.http({ args: ["--allow-rules", "Bash(echo:*)"] });
   me = await signIn(http, http.token);
@@ -32,7 +32,7 @@ const echo = (words: string) => ({ name: "Bash", input: { command: `echo ${words
 
 describe("pages of a log", () => {
   it("a log is read in pages from either side, without a gap and not beyond its ends", async () => {
-    const id = await me.start(calling([1, 2, 3].map((n) => echo(String(n)))), world.folder());
+    const id = await me.start(toolCalls([1, 2, 3].map((n) => echo(String(n)))), world.folder());
     const { lastEventId: last } = await me.end(id);
     expect(last).toBeGreaterThan(10);
     expect(await page(id, "limit=4")).toMatchObject({ lastEventId: last });
@@ -71,7 +71,7 @@ describe("pages of a log", () => {
 
 describe("a live log", () => {
   it("a live log has no gaps and no repeats, however often the stream is cut", async () => {
-    const id = await me.start(calling(Array.from({ length: 8 }, (_, n) => echo(String(n)))), world.folder());
+    const id = await me.start(toolCalls(Array.from({ length: 8 }, (_, n) => echo(String(n)))), world.folder());
     const seen: ShownEvent[] = [];
     let cuts = 0;
     for (let isOver = false; !isOver; cuts++) {
@@ -156,7 +156,7 @@ describe("`claude-agents-mcp console`", () => {
     const { args, tokens } = namedUsers({ ann: { scopes: ["read"] } });
     const others = ["--public-url", "https://agents.example/here", "--oauth", '{"issuer":"https://issuer.example"}'];
     const file = join(cwd, "a");
-    const { sessionId } = await server.call("claude_code", { prompt: calling([writing(file)]), cwd });
+    const { sessionId } = await server.call("claude_code", { prompt: toolCalls([writeCall(file)]), cwd });
     const { actions } = await server.news(sessionId);
     const started = await startCommand(["--port", "0", ...args, ...others], {
       ...world.model.environment(world.configFolder),

@@ -8,7 +8,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { constants } from "../kit/servers/constants.ts";
 import { daemonStatus, reportedShims } from "../kit/faults/shims.ts";
 import { storedEvents, storedNodes } from "../kit/store/stored.ts";
-import { AT_WORK, done } from "../kit/faults/first-daemon.ts";
+import { AT_WORK, runShortTurn } from "../kit/faults/daemon-work.ts";
 import { useWorld } from "../kit/world.ts";
 
 /** Tests a second daemon of a name: no action before the name is free, no harm to a living first daemon. */
@@ -47,7 +47,7 @@ it("a second daemon that does not get the name changes nothing, whatever the fir
     expect(await runSecond(env.HOME, "one")).toContain('the daemon "one" runs already, with pid ');
     expect(reportedShims(env.HOME)).toEqual(shims);
     expect(await storedNodes(env.HOME)).toBe(nodes);
-    expect(await done(client, world.folder())).toMatchObject({ result: { result: "done" } });
+    expect(await runShortTurn(client, world.folder())).toMatchObject({ result: { result: "done" } });
     expect(reportedShims(env.HOME)).toEqual(shims);
     await client.close();
     await first.close();

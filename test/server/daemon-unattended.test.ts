@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { constants } from "../kit/servers/constants.ts";
 import type { Connection } from "../kit/clients/connection.ts";
-import { run } from "../kit/clients/sessions-command.ts";
+import { runSessions } from "../kit/clients/sessions-command.ts";
 import { useWorld } from "../kit/world.ts";
 
 /** Tests sessions of a daemon without a connected or attending client. */
@@ -16,7 +16,7 @@ const asks = (file: string, gate: string) =>
 
 /** Reads the log without a client, because a client would attend to the session. */
 async function readLog(sessionId: string): Promise<string> {
-  return (await run(["export", sessionId], { HOME: dirname(world.configFolder) })).stdout;
+  return (await runSessions(["export", sessionId], { HOME: dirname(world.configFolder) })).stdout;
 }
 
 async function readNotices(client: Connection, sessionId: string): Promise<string> {

@@ -9,7 +9,7 @@ import { constants } from "../kit/servers/constants.ts";
 import type { Person } from "../kit/clients/connection.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { onTerminal, WITHOUT_TERMINAL } from "../kit/clients/terminal.ts";
-import { of, startReceiver, WITH_SECRET } from "../kit/clients/webhook-receiver.ts";
+import { ofType, startReceiver, WITH_SECRET } from "../kit/clients/webhook-receiver.ts";
 import { useWorld } from "../kit/world.ts";
 
 /** Tests work that outlives the client, and the separate state of each client of a daemon. */
@@ -147,7 +147,7 @@ it("a ready daemon needs the files of its package no more", async () => {
   expect(prompts.prompts.length).toBeGreaterThan(0);
   const { resources } = await client.client.listResources();
   await client.client.readResource({ uri: resources[0]!.uri });
-  expect((await receiver.next(of("turn.ended"))).payload).toMatchObject({ session: { id: sessionId } });
+  expect((await receiver.next(ofType("turn.ended"))).payload).toMatchObject({ session: { id: sessionId } });
   // The idle process ends, and the next prompt resumes the session. The command left in the background ends after the death of
   // the daemon, because no daemon follows.
   const running = (word: string) => world.processes().filter(({ command }) => command.includes(word));

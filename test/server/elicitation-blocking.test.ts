@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
-import { asks, blockingForms, DIRECT, isWhole, QUERY, SHOWN } from "../kit/people/blocking-forms.ts";
-import { calling, decisions, filled, FakeUser, writing } from "../kit/people/fake-user.ts";
-import { told } from "../kit/sessions/one-turn.ts";
+import { askingMode, blockingForms, DIRECT, expectAllReported, QUERY, SHOWN } from "../kit/people/blocking-forms.ts";
+import { toolCalls, decisions, fillForm, FakeUser, writeCall } from "../kit/people/fake-user.ts";
+import { readWholeLog } from "../kit/sessions/one-turn.ts";
 import { stream, type Log } from "../kit/clients/streaming.ts";
 import { startReceiver, WITH_SECRET, type Delivery } from "../kit/clients/webhook-receiver.ts";
 import { useWorld } from "../kit/world.ts";
@@ -30,23 +30,23 @@ describe("a form in a call that blocks", () => {
     let sessionId = "";
     const onLog = ({ data }: Log) => ({ sessionId } = JSON.parse(String(data)) as { sessionId: string });
     const cwd = world.folder();
-    const args = { prompt: calling([writing(join(cwd, "a"))]), cwd, ...asks(QUERY) };
+    const args = { prompt: toolCalls([writeCall(join(cwd, "a"))]), cwd, ...askingMode(QUERY) };
     void stream(server, QUERY, args, { onLog }).catch(() => undefined);
     await isOpen;
     const { watcher } = desk();
     expect(await watcher.end(sessionId)).toMatchObject({ status: "idle", result: { result: "Over." } });
-    expect(decisions(await told(watcher, sessionId))).toEqual([["deny", "timeout"]]);
+    expect(decisions(await readWholeLog(watcher, sessionId))).toEqual([["deny", "timeout"]]);
   });
 
   it("a blocking call shows seven forms at most; later requests are denied where only the person could answer", async () => {
     const fakeUser = new FakeUser();
-    fakeUser.does = filled({ decision: "allow" });
+    fakeUser.does = fillForm({ decision: "allow" });
     const server = await desk().closed(fakeUser);
     const cwd = world.folder();
     const files = Array.from({ length: 8 }, (_, index) => join(cwd, String(index)));
-    const answer = await stream(server, QUERY, { prompt: calling(files.map(writing)), cwd, ...asks(QUERY) });
+    const answer = await stream(server, QUERY, { prompt: toolCalls(files.map(writeCall)), cwd, ...askingMode(QUERY) });
     expect(answer.data).toMatchObject({ status: "done" });
-    isWhole(QUERY, answer);
+    expectAllReported(QUERY, answer);
     expect(fakeUser.seen).toHaveLength(7);
     expect(files.map((file) => existsSync(file))).toEqual([...Array.from({ length: 7 }, () => true), false]);
   });
@@ -73,7 +73,7 @@ describe("a request to the webhook", () => {
     const client = await http.connect("modern", http.token, fakeUser.person);
     const cwd = world.folder();
     const file = join(cwd, "a");
-    const { data } = await stream(client, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
+    const { data } = await stream(client, tool, { prompt: toolCalls([writeCall(file)]), cwd, ...askingMode(tool) });
     expect(data).toMatchObject({ status: "done" });
     expect(existsSync(file)).toBe(true);
     expect(fakeUser.seen).toHaveLength(approvals.startsWith("user") ? 1 : 0);

@@ -7,9 +7,9 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Connection } from "../kit/clients/connection.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { told } from "../kit/sessions/one-turn.ts";
+import { readWholeLog } from "../kit/sessions/one-turn.ts";
 import { callOnce } from "../kit/clients/outer-claude.ts";
-import { calling, decisions, filled, FakeUser, writing } from "../kit/people/fake-user.ts";
+import { toolCalls, decisions, fillForm, FakeUser, writeCall } from "../kit/people/fake-user.ts";
 import { useWorld } from "../kit/world.ts";
 
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, bob: { scopes: ["read", "run"] } });
@@ -30,10 +30,13 @@ describe("a form, and the client and call that show it", () => {
 
   it("a form is shown by a poll, for the session that asks, and not by a call that does not wait", async () => {
     const cwd = world.folder();
-    const [quiet, asking] = [scriptTag([{ text: "slow", gateBefore: "never" }]), calling([writing(join(cwd, "a"))])];
+    const [quiet, asking] = [
+      scriptTag([{ text: "slow", gateBefore: "never" }]),
+      toolCalls([writeCall(join(cwd, "a"))]),
+    ];
     const one = await server.call("claude_code", { prompt: quiet, cwd });
     const other = await server.call("claude_code", { prompt: asking, cwd });
-    fakeUser.does = filled({ decision: "deny", message: "Not there." });
+    fakeUser.does = fillForm({ decision: "deny", message: "Not there." });
     const sessions = [one, other].map(({ sessionId }) => ({ sessionId }));
     const several = await server.call("claude_code_check", { action: "poll", sessions, waitMs: 40_000 });
     expect(several).toMatchObject({ sessions: [{ status: "running" }, { status: "idle" }] });
@@ -52,8 +55,8 @@ describe("a form, and the client and call that show it", () => {
   it("a form shows hidden characters escaped, and says how much of a long text it leaves out", async () => {
     const cwd = world.folder();
     const content = `\u001b[2Jhi \u202e\nRisk: none\n${"x".repeat(5_000)}; the end`;
-    const prompt = calling([{ name: "Write", input: { content, file_path: join(cwd, "a") } }]);
-    fakeUser.does = filled({ decision: "deny" });
+    const prompt = toolCalls([{ name: "Write", input: { content, file_path: join(cwd, "a") } }]);
+    fakeUser.does = fillForm({ decision: "deny" });
     await server.call("claude_code", { prompt, cwd, waitMs: 40_000 });
     const { message } = fakeUser.seen[0]!;
     for (const hidden of ["\u001b", "\u202e"]) expect(message).not.toContain(hidden);
@@ -68,7 +71,7 @@ describe("a form, and the client and call that show it", () => {
   it("a request goes to the caller if the client shows no forms", async () => {
     const client = await http.connect();
     const cwd = world.folder();
-    const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
+    const start = { prompt: toolCalls([writeCall(join(cwd, "a"))]), cwd, waitMs: 40_000 };
     const { sessionId, status } = await client.call("claude_code", start);
     expect(status).toBe("waiting_permission");
     const { actions } = await client.news(sessionId);
@@ -85,7 +88,7 @@ describe("a form, and the client and call that show it", () => {
       const client = await http.connect("modern", users.tokens[name], fakeUser.person);
       fakeUser.seen.length = 0;
       const cwd = world.folder();
-      const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
+      const start = { prompt: toolCalls([writeCall(join(cwd, "a"))]), cwd, waitMs: 40_000 };
       expect((await client.call("claude_code", start)).status).toBe("waiting_permission");
       expect(fakeUser.seen).toHaveLength(forms);
       await client.close();
@@ -107,7 +110,7 @@ describe.each(["modern", "legacy"] as const)(
         const server = await http.connect(client, http.token, fakeUser.person);
         const cwd = world.folder();
         const files = ["a", "b", "c"].map((name) => join(cwd, name));
-        const begin = { prompt: calling(files.slice(0, 2).map(writing)), cwd, waitMs: 40_000 };
+        const begin = { prompt: toolCalls(files.slice(0, 2).map(writeCall)), cwd, waitMs: 40_000 };
         let asked = await server.call("claude_code", begin);
         const { sessionId } = asked;
         for (let allowed = 0; allowed < 2; allowed += 1) {
@@ -124,11 +127,11 @@ describe.each(["modern", "legacy"] as const)(
           asked = await server.call("claude_code_check", { ...allow, waitMs: 40_000 });
         }
         expect(asked).toMatchObject({ result: { result: "Over." } });
-        const reply = { sessionId, prompt: calling([writing(files[2]!)]), waitMs: 40_000 };
+        const reply = { sessionId, prompt: toolCalls([writeCall(files[2]!)]), waitMs: 40_000 };
         expect(await server.call("claude_code_reply", reply)).toMatchObject({ status: "waiting_permission" });
         expect(fakeUser.seen).toHaveLength(1);
         expect(files.map((file) => existsSync(file))).toEqual([true, true, false]);
-        expect(decisions(await told(server, sessionId))).toEqual([
+        expect(decisions(await readWholeLog(server, sessionId))).toEqual([
           ["allow", "caller"],
           ["allow", "caller"],
         ]);
@@ -141,11 +144,11 @@ describe.each(["modern", "legacy"] as const)(
 describe("claude -p, which closes its forms at once", () => {
   it("claude -p gets a request as the caller, in the same answer", async () => {
     const cwd = world.folder();
-    const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
+    const start = { prompt: toolCalls([writeCall(join(cwd, "a"))]), cwd, waitMs: 40_000 };
     const { sessionId, status } = await callOnce(world.folder(), http, "claude_code", start);
     expect(status).toBe("waiting_permission");
     const client = await http.connect();
-    const { events } = await told(client, sessionId);
+    const { events } = await readWholeLog(client, sessionId);
     const asked = await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
     expect(asked.actions).toMatchObject([{ toolName: "Write" }]);
     expect(asked.actions[0]).not.toHaveProperty("waitsFor");

@@ -1,6 +1,6 @@
 import { describe, it } from "vitest";
 
-import { expectOf, SHOWN, usePeople } from "../kit/people/elicitation.ts";
+import { expectBehaviour, SHOWN, usePeople } from "../kit/people/elicitation.ts";
 import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in", daemon: "auto" });
@@ -9,6 +9,6 @@ const at = usePeople(world);
 // `test/matrices` has each behaviour at the remaining kinds of clients.
 describe("a person at a form", () => {
   it.each(SHOWN)("a person %s: %s client over %s", async (title, ...way) => {
-    await expectOf(title, await at(...way));
+    await expectBehaviour(title, await at(...way));
   });
 });

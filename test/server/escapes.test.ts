@@ -3,12 +3,12 @@ import { delimiter, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { ESCAPES, plant, ROADS, type Place } from "../kit/attacks/escapes.ts";
+import { ESCAPES, plantImage, PATH_ARGUMENTS, type AttackFolders } from "../kit/attacks/escapes.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
-let place: Place;
+let place: AttackFolders;
 let server: Server;
 let auditLog: string;
 beforeAll(async () => {
@@ -22,14 +22,14 @@ beforeAll(async () => {
 describe.each(ESCAPES)("a caller does not leave --allow-dir by $how", (escape) => {
   it("no argument that names a folder or a file leads out of --allow-dir", async () => {
     const folder = escape.folder(place);
-    if (folder !== "/") plant(folder);
-    for (const { args, argument, tool } of ROADS) {
+    if (folder !== "/") plantImage(folder);
+    for (const { args, argument, tool } of PATH_ARGUMENTS) {
       const { code, text } = await server.refusal(tool, args(folder, place));
       expect([argument, code]).toEqual([argument, "INVALID_ARGUMENT"]);
       expect(text).toContain(`${argument}: `);
       expect(text).toContain("--allow-dir");
     }
-    const entries = readFileSync(auditLog, "utf8").trim().split("\n").slice(-ROADS.length);
+    const entries = readFileSync(auditLog, "utf8").trim().split("\n").slice(-PATH_ARGUMENTS.length);
     for (const entry of entries) expect(entry).toContain("INVALID_ARGUMENT");
   });
 });

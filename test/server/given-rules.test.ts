@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
-import { play, told } from "../kit/sessions/one-turn.ts";
+import { runScript, readWholeLog } from "../kit/sessions/one-turn.ts";
 import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -51,20 +51,20 @@ describe("malformed rules of a caller", () => {
   it("an answer that adds a malformed rule is INVALID_ARGUMENT, and the request stays open", async () => {
     const cwd = world.folder();
     const script = [{ tools: [{ name: "Bash", input: { command: "touch made" } }] }, { text: "end" }];
-    const { actions, sessionId } = await play(server, script, { cwd });
+    const { actions, sessionId } = await runScript(server, script, { cwd });
     const rules = [{ toolName: "Bash(touch", ruleContent: "*" }];
     const updatedPermissions = [{ type: "addRules", behavior: "deny", rules }];
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
     const refused = await server.refusal("claude_code_check", { ...answer, permissionOptions: { updatedPermissions } });
     expect(refused).toMatchObject({ code: "INVALID_ARGUMENT" });
     expect(refused.text).toContain("updatedPermissions.0.rules: the rule for Bash(touch names no tool");
-    expect(await told(server, sessionId)).toMatchObject({ status: "waiting_permission" });
+    expect(await readWholeLog(server, sessionId)).toMatchObject({ status: "waiting_permission" });
     await server.call("claude_code_session", { action: "cancel", sessionId });
   });
 
   it("a malformed rule of a stored session causes a warning, and the operator's rules still hold", async () => {
     const { cwd, script } = withSecret("plain");
-    const begun = await play(server, [{ text: "end" }], { cwd, disallowedTools: ["Bash(zzz *)"] });
+    const begun = await runScript(server, [{ text: "end" }], { cwd, disallowedTools: ["Bash(zzz *)"] });
     const database = await openDatabase(store);
     database.exec(`UPDATE descriptions SET spec = replace(spec, 'Bash(zzz *)', 'Bash(zzz *')`);
     database.close();
@@ -78,13 +78,13 @@ describe("malformed rules of a caller", () => {
       ),
     ]);
     expect(JSON.stringify(world.model.requests)).not.toContain("TOP-SECRET");
-    expect(JSON.stringify(await told(server, begun.sessionId))).toContain("denied by your permission settings");
+    expect(JSON.stringify(await readWholeLog(server, begun.sessionId))).toContain("denied by your permission settings");
   });
 });
 
 it("a rule of the operator holds in a folder whose name contains brackets and commas", async () => {
   const { cwd, script } = withSecret("a) b, (c");
-  const ended = await play(server, script, { cwd });
+  const ended = await runScript(server, script, { cwd });
   expect(JSON.stringify(ended.events)).toContain("denied by your permission settings");
   expect(JSON.stringify(ended.events)).not.toContain("TOP-SECRET");
 });

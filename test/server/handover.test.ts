@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { allow, waitForRequest } from "../kit/faults/driving.ts";
+import { allowRequest, waitForRequest } from "../kit/faults/driving.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { storedEvents } from "../kit/store/stored.ts";
 import { useWorld } from "../kit/world.ts";
@@ -108,7 +108,7 @@ it("a request left open by a killed daemon is answered through the next daemon",
   await untilServed(next);
   const again = await waitForRequest(next, sessionId);
   expect(again.actions.map(({ requestId }) => requestId)).toEqual(asked.actions.map(({ requestId }) => requestId));
-  await allow(next, sessionId);
+  await allowRequest(next, sessionId);
   const log = await expectWhole(next, { calls: 2, file, sessionId });
   const { requestId } = asked.actions[0]!;
   const requests = log.filter(({ event, type }) => type.startsWith("permission.") && event.includes(requestId));

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { ESCAPES, plant, ROADS, type Place } from "../kit/attacks/escapes.ts";
-import { hostile } from "../kit/attacks/hostile-settings.ts";
+import { ESCAPES, plantImage, PATH_ARGUMENTS, type AttackFolders } from "../kit/attacks/escapes.ts";
+import { createHostileSettings } from "../kit/attacks/hostile-settings.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { useWorld } from "../kit/world.ts";
@@ -19,7 +19,7 @@ const USUAL = { scopes: ["read", "run", "approve"] };
 const say = (text: string) => scriptTag([{ text }]);
 
 describe("confinement of a user by allowDirs", () => {
-  let place: Place;
+  let place: AttackFolders;
   let server: HttpServer;
   let token: string;
   beforeAll(async () => {
@@ -38,8 +38,8 @@ describe("confinement of a user by allowDirs", () => {
     async ({ folder, how }) => {
       const client = await server.connect("modern", token);
       const way = folder(place);
-      if (way !== "/") plant(way);
-      for (const { args, argument, tool } of ROADS) {
+      if (way !== "/") plantImage(way);
+      for (const { args, argument, tool } of PATH_ARGUMENTS) {
         const { code, text } = await client.refusal(tool, args(way, place));
         expect([argument, code]).toEqual([argument, "INVALID_ARGUMENT"]);
         expect(text).toContain(`${argument}: `);
@@ -81,8 +81,8 @@ describe("confinement of a user by allowDirs", () => {
 /** Users of a server with different terms; `bob` has none. */
 describe("the real Claude Code under the terms of a user", () => {
   /** Repositories whose settings run commands: `trusted` by a user's `trustDirs`, `recorded` as trusted by Claude Code. */
-  let trusted: ReturnType<typeof hostile>;
-  let recorded: ReturnType<typeof hostile>;
+  let trusted: ReturnType<typeof createHostileSettings>;
+  let recorded: ReturnType<typeof createHostileSettings>;
   let hers: string;
   let traces: string;
   let server: HttpServer;
@@ -107,7 +107,12 @@ describe("the real Claude Code under the terms of a user", () => {
     return { ...USUAL, spawnWrapper: [path, name] };
   };
   beforeAll(async () => {
-    [trusted, recorded, hers, traces] = [hostile(real), hostile(real), real.folder(), real.folder()];
+    [trusted, recorded, hers, traces] = [
+      createHostileSettings(real),
+      createHostileSettings(real),
+      real.folder(),
+      real.folder(),
+    ];
     writeFileSync(join(hers, "CLAUDE.md"), "I am cleo.");
     const projects = { [recorded.cwd]: { hasTrustDialogAccepted: true } };
     writeFileSync(join(real.configFolder, ".claude.json"), JSON.stringify({ projects }));

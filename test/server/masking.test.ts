@@ -10,7 +10,7 @@ import { createMasker } from "../../src/log/mask.ts";
 import type { Answer } from "../kit/clients/connection.ts";
 import { processorMs } from "../kit/runner/processor-time.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
-import { run } from "../kit/clients/sessions-command.ts";
+import { runSessions } from "../kit/clients/sessions-command.ts";
 import { useWorld } from "../kit/world.ts";
 
 const TOKEN = "tok-12345-very-secret";
@@ -83,8 +83,8 @@ describe("secrets", () => {
 
     const store = ["--store", join(cwd, "sessions.db")];
     const printed = await Promise.all([
-      run(["show", sessionId, "--json", ...store]),
-      run(["export", sessionId, ...store]),
+      runSessions(["show", sessionId, "--json", ...store]),
+      runSessions(["export", sessionId, ...store]),
     ]);
     expect(printed.map(({ status }) => status)).toEqual([0, 0]);
     expect(printed.map(({ stdout }) => findSecrets(stdout))).toEqual([[], []]);

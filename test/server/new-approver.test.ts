@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { decisions, calling, writing } from "../kit/people/fake-user.ts";
+import { decisions, toolCalls, writeCall } from "../kit/people/fake-user.ts";
 import { fileDrop } from "../kit/file-drop/file-drop.ts";
 import type { HttpConnection } from "../kit/servers/http-server.ts";
 import { buildWith, run } from "../kit/servers/server-with.ts";
@@ -40,10 +40,10 @@ function decide(drop: string, requestId: string, decision: object): void {
 }
 
 /** Starts a turn that asks to use the tool of `make`, by default to write a file. */
-async function begin(client: HttpConnection, make: (file: string) => { name: string; input: object } = writing) {
+async function begin(client: HttpConnection, make: (file: string) => { name: string; input: object } = writeCall) {
   const cwd = world.folder();
   const file = join(cwd, "made");
-  const { sessionId } = await client.call("claude_code", { prompt: calling([make(file)]), cwd });
+  const { sessionId } = await client.call("claude_code", { prompt: toolCalls([make(file)]), cwd });
   return { file, sessionId };
 }
 
@@ -114,7 +114,10 @@ describe("an added approver, before a caller who may allow everything", () => {
   it("a session cannot write into an approver's folder; without the folder, the next approver is asked at once", async () => {
     const { client, drop } = await start("file-drop,caller", "--allow-rules", "Write");
     const forged = join(drop, "any.decision.json");
-    const { sessionId } = await client.call("claude_code", { prompt: calling([writing(forged)]), cwd: world.folder() });
+    const { sessionId } = await client.call("claude_code", {
+      prompt: toolCalls([writeCall(forged)]),
+      cwd: world.folder(),
+    });
     await client.end(sessionId);
     expect(existsSync(forged)).toBe(false);
     expect(requestsIn(drop)).toEqual([]);

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { signIn, type Signed } from "../kit/clients/console-client.ts";
+import { signIn, type ConsoleClient } from "../kit/clients/console-client.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { useWorld } from "../kit/world.ts";
@@ -12,7 +12,7 @@ import { useWorld } from "../kit/world.ts";
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] } });
 const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
-let ann: Signed;
+let ann: ConsoleClient;
 let cwd: string;
 beforeAll(async () => {
   const rules = ["--deny-rules", "Read(secret/**),Bash(mkfs:*)", "--approvals", "caller,console"];

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../kit/clients/connection.ts";
-import { play, told } from "../kit/sessions/one-turn.ts";
+import { runScript, readWholeLog } from "../kit/sessions/one-turn.ts";
 import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -36,7 +36,7 @@ const results = ({ events }: Answer) =>
 async function respond(on: Server, { actions, sessionId }: Answer, args: object): Promise<Answer> {
   const requestId = actions[0]?.requestId;
   await on.call("claude_code_check", { action: "respond_permission", sessionId, requestId, waitMs: 40_000, ...args });
-  return told(on, sessionId);
+  return readWholeLog(on, sessionId);
 }
 
 const Sessions = z.array(z.looseObject({ remembered: z.array(z.looseObject({ rule: z.string() })).default([]) }));
@@ -57,7 +57,7 @@ it("in `dontAsk` nothing is asked: files that run commands and commands under an
     bash("$(echo touch) unreadable"),
   ];
   const options = { cwd, permissionMode: "dontAsk", allowedTools: ["Bash"] };
-  const ended = await play(server, [...steps, { text: "end" }], options);
+  const ended = await runScript(server, [...steps, { text: "end" }], options);
   expect(ended).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
   expect(results(ended)).toEqual([]);
   expect(readdirSync(cwd)).toEqual([]);
@@ -67,7 +67,7 @@ it("in `dontAsk` nothing is asked: files that run commands and commands under an
 describe("the operator's rules", () => {
   it("an allow rule runs a command and is named in the log, but does not allow a line of several commands", async () => {
     const cwd = world.folder();
-    const done = await play(server, [bash("touch allowed"), { text: "end" }], { cwd });
+    const done = await runScript(server, [bash("touch allowed"), { text: "end" }], { cwd });
     expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
     expect(results(done)).toMatchObject([{ decision: "allow", by: "rule", rule: "Bash(touch:*)" }]);
     expect(existsSync(join(cwd, "allowed"))).toBe(true);
@@ -85,7 +85,7 @@ describe("the operator's rules", () => {
     // The rules do not allow a line of several commands.
     const both = scriptTag([bash("touch a && node -e 1"), { text: "end" }]);
     await server.call("claude_code_reply", { sessionId: done.sessionId, prompt: both, waitMs: 40_000 });
-    const open = await told(server, done.sessionId);
+    const open = await readWholeLog(server, done.sessionId);
     expect(open.actions).toMatchObject([{ toolName: "Bash", input: { command: "touch a && node -e 1" } }]);
     await server.call("claude_code_session", { action: "cancel", sessionId: done.sessionId });
   });
@@ -93,7 +93,7 @@ describe("the operator's rules", () => {
   it("an ask rule asks whatever else allows the command, and also if the command cannot be parsed", async () => {
     const cwd = world.folder();
     const options = { cwd, allowedTools: ["Bash", "Bash(touch:*)"], permissionMode: "acceptEdits" };
-    const open = await play(server, [bash("touch asked"), bash("bash build.sh"), { text: "end" }], options);
+    const open = await runScript(server, [bash("touch asked"), bash("bash build.sh"), { text: "end" }], options);
     expect(open.actions).toMatchObject([{ toolName: "Bash", input: { command: "touch asked" } }]);
     const unread = await respond(server, open, { decision: "deny" });
     expect(unread.actions).toMatchObject([
@@ -109,7 +109,7 @@ describe("the operator's rules", () => {
 
   it("a deny rule holds for a changed input: no approver can allow it", async () => {
     const cwd = world.folder();
-    const { actions, sessionId } = await play(server, [write(join(cwd, "a")), { text: "end" }], { cwd });
+    const { actions, sessionId } = await runScript(server, [write(join(cwd, "a")), { text: "end" }], { cwd });
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
     const secret = { file_path: join(cwd, "secret", "a"), content: "x" };
     const refused = await server.refusal("claude_code_check", {
@@ -129,7 +129,7 @@ describe("the operator's rules", () => {
     const denied = [bash("touch denied"), bash("t''ouch denied"), bash("nice -n 5 /usr/bin/touch denied")];
     const script = [write(files[0]!), ...denied, bash("touch more"), { text: "end" }];
     const options = { cwd, allowedTools: ["Bash", "Write", "Edit"], permissionMode: "bypassPermissions" };
-    let done = await play(server, script, options);
+    let done = await runScript(server, script, options);
     const { sessionId } = done;
     const expectDenied = () => {
       expect(done).toMatchObject({ status: "idle", result: { result: "end" } });
@@ -140,7 +140,7 @@ describe("the operator's rules", () => {
       rmSync(files[2]!);
       await server.call("claude_code_session", { action: "set_permission_mode", sessionId, permissionMode });
       await server.call("claude_code_reply", { sessionId, prompt: scriptTag(script), waitMs: 40_000 });
-      done = await told(server, sessionId);
+      done = await readWholeLog(server, sessionId);
       expectDenied();
     }
   });
@@ -164,7 +164,7 @@ describe("tool uses that Claude Code runs unasked in permission mode default", (
     writeFileSync(join(skill, "SKILL.md"), "---\nname: tide\ndescription: when the water comes\n---\nIt comes.\n");
     const script = [...calls(cwd).map((call) => ({ tools: [call] })), { text: "end" }];
     const names: string[] = [];
-    let answer = await play(on, script, { cwd });
+    let answer = await runScript(on, script, { cwd });
     while (answer.actions.length > 0) {
       names.push(...answer.actions.map(({ toolName }) => toolName));
       answer = await respond(on, answer, { decision: "deny" });
@@ -189,7 +189,7 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
   it("a remembered answer is listed with its rule, answers from then on, and is revoked by `rule` of `claude_code_session`", async () => {
     const cwd = world.folder();
     const script = [bash("touch one"), bash("touch one"), { text: "end" }];
-    const open = await play(plain, script, { cwd });
+    const open = await runScript(plain, script, { cwd });
     expect(open.actions).toMatchObject([{ toolName: "Bash" }]);
     const done = await respond(plain, open, { decision: "allow_for_session" });
     const { sessionId } = done;
@@ -205,7 +205,7 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
     const again = async (command = "touch one") => {
       const next = { sessionId, prompt: scriptTag([bash(command), { text: "end" }]), waitMs: 40_000 };
       await plain.call("claude_code_reply", next);
-      return told(plain, sessionId);
+      return readWholeLog(plain, sessionId);
     };
     expect(await again()).toMatchObject({ status: "idle", actions: [] });
     const other = await again("touch two");
@@ -223,7 +223,7 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
 
   it("a remembered answer outlives its process and its server, and a new deny rule beats it", async () => {
     const cwd = world.folder();
-    const open = await play(plain, [bash("touch kept"), { text: "end" }], { cwd });
+    const open = await runScript(plain, [bash("touch kept"), { text: "end" }], { cwd });
     const { sessionId } = await respond(plain, open, { decision: "allow_for_session" });
     await plain.close();
 
@@ -234,7 +234,7 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
         prompt: scriptTag([bash(command), { text: "end" }]),
         waitMs: 40_000,
       });
-      return told(on, sessionId);
+      return readWholeLog(on, sessionId);
     };
     expect(await reply(second, "touch kept")).toMatchObject({ status: "idle", actions: [] });
     await second.close();

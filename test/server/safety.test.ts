@@ -6,8 +6,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { PRODUCT } from "../../src/domain/names.ts";
 import type { Answer, Connection } from "../kit/clients/connection.ts";
-import { hostile } from "../kit/attacks/hostile-settings.ts";
-import { play, told } from "../kit/sessions/one-turn.ts";
+import { createHostileSettings } from "../kit/attacks/hostile-settings.ts";
+import { runScript, readWholeLog } from "../kit/sessions/one-turn.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -28,10 +28,10 @@ let closed: Server;
 /** Server that allows nested sessions and every mode, and trusts directories. */
 let open: Server;
 let trusted: string;
-let named: ReturnType<typeof hostile>;
+let named: ReturnType<typeof createHostileSettings>;
 beforeAll(async () => {
   trusted = world.folder();
-  named = hostile(world, ALLOW_RULES);
+  named = createHostileSettings(world, ALLOW_RULES);
   const quick = { MCP_TIMEOUT: "1000" };
   const own = { CLAUDE_CODE_MCP_RESUME_SECRET: "s3cret-of-the-server", CLAUDE_CODE_ALLOWED_TOOLS: "Bash" };
   closed = await world.server({ env: { ...quick, ...own, CLAUDECODE: "1", ENABLE_TOOL_SEARCH: "false" } });
@@ -46,28 +46,28 @@ describe("directories with settings, hooks and MCP servers", () => {
     const commands = ["touch made", "touch other"].map((command) => ({ name: "Bash", input: { command } }));
     const write = { name: "Write", input: { file_path: join(cwd, "out", "a"), content: "x" } };
     const calls = [write, ...commands].map((call) => ({ tools: [call] }));
-    let end = await play(on, [...calls, { text: "hi" }], { cwd });
+    let end = await runScript(on, [...calls, { text: "hi" }], { cwd });
     const requests: unknown[] = [];
     for (let [action] = end.actions; action; [action] = end.actions) {
       const { input, requestId } = action;
       requests.push(input["command"] ?? input["file_path"]);
       const denial = { action: "respond_permission", sessionId: end.sessionId, requestId, decision: "deny" };
       await on.call("claude_code_check", { ...denial, waitMs: 40_000 });
-      end = await told(on, end.sessionId);
+      end = await readWholeLog(on, end.sessionId);
     }
     return { requests, end };
   }
 
   // Runs first, because every Claude Code at its end rewrites the record from memory.
   it("a directory is trusted if Claude Code's own record trusts it", async () => {
-    const { cwd, ran } = hostile(world);
+    const { cwd, ran } = createHostileSettings(world);
     configure({ projects: { [cwd]: { hasTrustDialogAccepted: true } } });
-    await play(closed, [{ text: "hi" }], { cwd });
+    await runScript(closed, [{ text: "hi" }], { cwd });
     expect(ran()).toContain("project-hook");
   });
 
   it("an untrusted directory runs no hook and no server of .mcp.json, allows nothing, and is reported as untrusted", async () => {
-    const { cwd, ran } = hostile(world, ALLOW_RULES);
+    const { cwd, ran } = createHostileSettings(world, ALLOW_RULES);
     const { end, requests } = await asked(closed, cwd);
     expect(end.result?.result).toBe("hi");
     expect(ran()).toEqual([]);
@@ -90,7 +90,7 @@ describe("directories with settings, hooks and MCP servers", () => {
 describe("a closed gate to bypassPermissions", () => {
   it("a server without --allow-bypass takes no prompt for another server's bypassPermissions session", async () => {
     // Below a folder that the operator trusts.
-    const { cwd, ran } = hostile({ folder: () => mkdtempSync(join(trusted, "below-")) });
+    const { cwd, ran } = createHostileSettings({ folder: () => mkdtempSync(join(trusted, "below-")) });
     const args = { cwd, permissionMode: "bypassPermissions", waitMs: 40_000 };
     const { result, sessionId } = await open.call("claude_code", { ...args, prompt: scriptTag([{ text: "hi" }]) });
     expect(result?.result).toBe("hi");
@@ -108,7 +108,7 @@ describe("the environment of the agent's shell", () => {
     const cwd = world.folder();
     const env = { tools: [{ name: "Bash", input: { command: "env > environment.txt; cat environment.txt" } }] };
     const options = { cwd, allowedTools: ["Bash"], advanced: { env: { GIVEN_BY_CALLER: "yes" } } };
-    const done = await play(closed, [env, { text: "ok" }], options);
+    const done = await runScript(closed, [env, { text: "ok" }], options);
     expect(done.result).toMatchObject({ isError: false, result: "ok" });
     const seen = readFileSync(join(cwd, "environment.txt"), "utf8");
     expect(seen).toContain("GIVEN_BY_CALLER=yes");
@@ -153,7 +153,7 @@ describe("protection against recursion", () => {
     do {
       // A Claude Code of an earlier test can overwrite the file with its own copy.
       configure({ mcpServers: { renamed } });
-      done = await play(outer, [{ tools: [inner] }, { text: "refused" }], { cwd, allowedTools: [inner.name] });
+      done = await runScript(outer, [{ tools: [inner] }, { text: "refused" }], { cwd, allowedTools: [inner.name] });
     } while (JSON.stringify(done.events).includes("No such tool available"));
     expect(done.result?.result).toBe("refused");
     expect(JSON.stringify(done.events)).toContain("PERMISSION_DENIED");

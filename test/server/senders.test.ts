@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Connection } from "../kit/clients/connection.ts";
-import { calling } from "../kit/people/fake-user.ts";
+import { toolCalls } from "../kit/people/fake-user.ts";
 import { useWorld } from "../kit/world.ts";
 
 /** Prompts to a session from two clients of a server or of two servers. `strict` allows less than `loose`. */
@@ -15,7 +15,7 @@ const REST = { waitMs: 40_000 };
 
 /** Prompt in which Claude Code records its process and tries to create `name`. */
 const deed = (name: string) =>
-  calling([`echo $PPID >> processes`, `touch ${name}`].map((command) => ({ name: "Bash", input: { command } })));
+  toolCalls([`echo $PPID >> processes`, `touch ${name}`].map((command) => ({ name: "Bash", input: { command } })));
 
 function at(cwd: string) {
   const text = () => readFileSync(join(cwd, "processes"), "utf8").trim().split("\n");
@@ -86,7 +86,7 @@ it("a process starts in the environment of the prompting client, or in the last 
   const clientWith = async (env: Record<string, string>) => start({ env, args: ["--idle-process-ms", "1000"] });
   const other = { ANTHROPIC_AUTH_TOKEN: "another way to pay" };
   const [a, b, c] = await Promise.all([{ MARK: "a" }, { MARK: "b" }, { MARK: "c", ...other }].map(clientWith));
-  const prompt = calling([{ name: "Bash", input: { command: "echo $MARK >> marks" } }]);
+  const prompt = toolCalls([{ name: "Bash", input: { command: "echo $MARK >> marks" } }]);
   const { sessionId } = await a!.call("claude_code", { prompt, cwd, allowedTools: ["Bash"], ...REST });
   const reply = async (client: Pick<Connection, "call">) =>
     client.call("claude_code_reply", { sessionId, prompt, ...REST });

@@ -4,8 +4,8 @@ import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { constants } from "../kit/servers/constants.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { told } from "../kit/sessions/one-turn.ts";
-import { calling } from "../kit/people/fake-user.ts";
+import { readWholeLog } from "../kit/sessions/one-turn.ts";
+import { toolCalls } from "../kit/people/fake-user.ts";
 import { WITHOUT_DAEMON } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -43,10 +43,10 @@ it("a session keeps its rules, approval chain, gate and folders at a server that
   // `touch` is denied by the rule, `cat` because no remaining approver may allow `cat`.
   writeFileSync(join(cwd, "secret.txt"), "open sesame");
   const look = { name: "Read", input: { file_path: join(cwd, "secret.txt") } };
-  const prompt = calling([deed(cwd, "by-rule"), look, reads]);
+  const prompt = toolCalls([deed(cwd, "by-rule"), look, reads]);
   await second.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
   expect(existsSync(join(cwd, "by-rule"))).toBe(false);
-  const { events } = await told(second, sessionId);
+  const { events } = await readWholeLog(second, sessionId);
   const answers = events.filter(({ type }) => type === "permission_result").map(({ data }) => data["decision"]);
   expect(answers).not.toContain("allow");
   expect(JSON.stringify(events)).toContain("reads, --caller-approves");
@@ -57,14 +57,14 @@ it("a session keeps its rules, approval chain, gate and folders at a server that
   expect(refused.text).toContain("outside the folders");
 
   // A fork inherits the policy of its original.
-  const copied = calling([deed(cwd, "by-the-copy")]);
+  const copied = toolCalls([deed(cwd, "by-the-copy")]);
   const fork = { sessionId, prompt: copied, forkSession: true, waitMs: 40_000 };
   const copy = await second.call("claude_code_reply", fork);
   expect(copy.sessionId).not.toBe(sessionId);
   expect(existsSync(join(cwd, "by-the-copy"))).toBe(false);
 
   // A session of `second` has the policy of `second`.
-  const own = calling([deed(outside, "own")]);
+  const own = toolCalls([deed(outside, "own")]);
   await second.call("claude_code", { prompt: own, cwd: outside, waitMs: 40_000 });
   expect(existsSync(join(outside, "own"))).toBe(true);
 });
@@ -102,6 +102,6 @@ it("a caller with the scope read triggers no takeover from a dead server; a serv
   // `third` checks for abandoned sessions once at its start.
   const third = await world.http({ args: [...store, ...may.args], env });
   await world.model.waitForRequest((request) => request.sessionId === sessionId && world.model.requests.length > asked);
-  const whole = await told(await third.connect("modern", may.tokens.eve), sessionId);
+  const whole = await readWholeLog(await third.connect("modern", may.tokens.eve), sessionId);
   expect(JSON.stringify(whole.events)).toContain("lost");
 });

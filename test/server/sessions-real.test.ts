@@ -7,7 +7,7 @@ import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { useWorld } from "../kit/world.ts";
-import { listed, refused, run } from "../kit/clients/sessions-command.ts";
+import { listSessions, expectedRefusal, runSessions } from "../kit/clients/sessions-command.ts";
 
 let root: string;
 beforeAll(() => {
@@ -36,17 +36,17 @@ describe("sessions of a real server", () => {
     let asked = await server.news(sessionId);
 
     // With an open request: the session waits for a decision.
-    expect(await listed(...store)).toMatchObject({
+    expect(await listSessions(...store)).toMatchObject({
       sessions: [{ sessionId, status: "waiting_permission", owned: true, pending: 1, cwd }],
       more: false,
     });
-    const open = await run(["show", sessionId, ...store]);
+    const open = await runSessions(["show", sessionId, ...store]);
     expect(open).toMatchObject({ status: 0, stderr: "" });
     expect(open.stdout).toMatch(/^Status +waiting_permission$/m);
     expect(open.stdout).toMatch(/^Process +live, pid \d+$/m);
     expect(open.stdout).toContain(`${asked.actions[0]?.requestId ?? ""}  Write ${allowed} (is denied in `);
-    expect(await run(["delete", sessionId, "--yes", ...store])).toEqual(
-      refused(1, `^claude-agents-mcp: Session ${sessionId} waits for a decision\\. Cancel it first .*\n$`),
+    expect(await runSessions(["delete", sessionId, "--yes", ...store])).toEqual(
+      expectedRefusal(1, `^claude-agents-mcp: Session ${sessionId} waits for a decision\\. Cancel it first .*\n$`),
     );
 
     const answer = { action: "respond_permission", sessionId, cursor: asked.nextCursor };
@@ -58,11 +58,11 @@ describe("sessions of a real server", () => {
     expect(done).toMatchObject({ status: "idle", result: { result: "One is written." } });
 
     // Idle, with a process that the server keeps.
-    expect(await listed(...store)).toMatchObject({ sessions: [{ sessionId, status: "idle", owned: true }] });
-    expect(await run(["delete", sessionId.slice(0, 6), "--yes", ...store])).toEqual(
-      refused(1, `Session ${sessionId} is held by a running server`),
+    expect(await listSessions(...store)).toMatchObject({ sessions: [{ sessionId, status: "idle", owned: true }] });
+    expect(await runSessions(["delete", sessionId.slice(0, 6), "--yes", ...store])).toEqual(
+      expectedRefusal(1, `Session ${sessionId} is held by a running server`),
     );
-    expect(await run(["delete", "--older-than", "2000-01-01", "--yes", ...store])).toEqual({
+    expect(await runSessions(["delete", "--older-than", "2000-01-01", "--yes", ...store])).toEqual({
       status: 0,
       stdout: "Nothing to delete.\n",
       stderr: "",
@@ -71,15 +71,15 @@ describe("sessions of a real server", () => {
     await server.close();
     await world.quiet(15_000);
 
-    expect(await listed(...store)).toMatchObject({ sessions: [{ sessionId, status: "idle", owned: false }] });
-    const table = await run(["list", ...store]);
+    expect(await listSessions(...store)).toMatchObject({ sessions: [{ sessionId, status: "idle", owned: false }] });
+    const table = await runSessions(["list", ...store]);
     expect(table.stdout).toMatch(
       new RegExp(
         `^ID +STATUS .*\n${sessionId.slice(0, 8)}  idle +\\d+s +3  \\$0\\.\\d{4}  .*  Write\\[2J two files\\.`,
       ),
     );
 
-    const shown = await run(["show", sessionId.slice(0, 8).toUpperCase(), "--json", ...store]);
+    const shown = await runSessions(["show", sessionId.slice(0, 8).toUpperCase(), "--json", ...store]);
     expect(JSON.parse(shown.stdout)).toMatchObject({
       sessionId,
       prompt,
@@ -88,7 +88,7 @@ describe("sessions of a real server", () => {
       promptsWaiting: 0,
       result: { text: "One is written.", outcome: "done" },
     });
-    const words = await run(["show", sessionId, ...store]);
+    const words = await runSessions(["show", sessionId, ...store]);
     expect(words.stdout).toMatch(/^Process +none: it ended with its server$/m);
     expect(words.stdout).toMatch(/\nLast turn: done, 3 model calls in [\d.]+s\n\nOne is written\.\n$/);
     expect(words.stdout + table.stdout).not.toContain("\u001b");
@@ -96,16 +96,16 @@ describe("sessions of a real server", () => {
     await expectExports(sessionId, prompt, cwd);
 
     const [yes, again] = [
-      await run(["delete", sessionId, "--yes", ...store]),
-      await run(["show", sessionId, ...store]),
+      await runSessions(["delete", sessionId, "--yes", ...store]),
+      await runSessions(["show", sessionId, ...store]),
     ];
     expect(yes).toEqual({ status: 0, stdout: "1 session deleted.\n", stderr: "" });
-    expect(again).toEqual(refused(1, `^claude-agents-mcp: There is no session ${sessionId}\\. .*\n$`));
-    expect((await run(["list", ...store])).stdout).toBe("No sessions yet.\n");
+    expect(again).toEqual(expectedRefusal(1, `^claude-agents-mcp: There is no session ${sessionId}\\. .*\n$`));
+    expect((await runSessions(["list", ...store])).stdout).toBe("No sessions yet.\n");
   });
 
   async function expectExports(sessionId: string, prompt: string, cwd: string): Promise<void> {
-    const log = await run(["export", sessionId, ...store]);
+    const log = await runSessions(["export", sessionId, ...store]);
     const Event = z.object({ id: z.number(), at: z.number(), type: z.string(), data: z.looseObject({}) });
     const events = log.stdout
       .trimEnd()
@@ -120,13 +120,13 @@ describe("sessions of a real server", () => {
     const file = join(root, "transcript.md");
     const to = ["export", sessionId, "--format", "markdown", "--output", file, ...store];
     writeFileSync(file, "mine");
-    expect(await run(to)).toEqual(refused(1, `^claude-agents-mcp: ${file} exists\\. .*--force.*\n$`));
+    expect(await runSessions(to)).toEqual(expectedRefusal(1, `^claude-agents-mcp: ${file} exists\\. .*--force.*\n$`));
     expect(readFileSync(file, "utf8")).toBe("mine");
     rmSync(file);
     const written = { status: 0, stdout: `${String(events.length)} events written to ${file}\n`, stderr: "" };
-    expect(await run(to)).toEqual(written);
+    expect(await runSessions(to)).toEqual(written);
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(await run([...to, "--force"])).toEqual(written);
+    expect(await runSessions([...to, "--force"])).toEqual(written);
     const transcript = readFileSync(file, "utf8")
       // First, because a random folder name may look like a duration.
       .replaceAll(`${cwd}/`, "")

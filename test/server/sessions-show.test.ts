@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import type { SessionEvent } from "../../src/domain/event.ts";
 import type { SessionState } from "../../src/domain/session.ts";
-import { addSession, id, NOW, prompt, run, seed } from "../kit/clients/sessions-command.ts";
+import { addSession, id, NOW, promptEvent, runSessions, seed } from "../kit/clients/sessions-command.ts";
 import { withCaller } from "../kit/sessions/open-request.ts";
 
 /** Report of `sessions show` on a session, from the store alone. */
@@ -50,7 +50,7 @@ let store: string[];
 beforeAll(async () => {
   store = await seed(join(root, "store.db"), async (node) => {
     await addSession(node, BUSY, {
-      events: [prompt("go"), asked],
+      events: [promptEvent("go"), asked],
       state: {
         requests: [request("r1", 2, NOW + 3_600_000), request("r2", 1, NOW - 1000)],
         queue: [waiting("a", false), waiting("b", true)],
@@ -65,13 +65,13 @@ beforeAll(async () => {
       state: { closed: { reason: "cancelled", by: "someone", at: NOW, message: "enough" } },
     });
     await addSession(node, DONE, {
-      events: [prompt("go"), result, ended],
+      events: [promptEvent("go"), result, ended],
       state: { lastTurnEventId: 3, lastOutcome: "failed", totals: { turns: 2, costUsd: 1.5 } },
     });
   });
 });
 
-const show = async (...args: string[]) => (await run(["show", ...args, ...store])).stdout;
+const show = async (...args: string[]) => (await runSessions(["show", ...args, ...store])).stdout;
 
 it("`sessions show` reports open requests with their time, waiting prompts, and background tasks", async () => {
   const told = await show(BUSY);

@@ -6,7 +6,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
-import { addSession, HOUR, id, NOW, prompt, refused, run, seed } from "../kit/clients/sessions-command.ts";
+import {
+  addSession,
+  HOUR,
+  id,
+  NOW,
+  promptEvent,
+  expectedRefusal,
+  runSessions,
+  seed,
+} from "../kit/clients/sessions-command.ts";
 import { useWorld } from "../kit/world.ts";
 
 let root: string;
@@ -26,7 +35,7 @@ const Stats = z.looseObject({
 });
 
 async function stats(...args: string[]) {
-  const { status, stdout, stderr } = await run(["stats", "--json", ...args]);
+  const { status, stdout, stderr } = await runSessions(["stats", "--json", ...args]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   return JSON.parse(stdout) as unknown;
 }
@@ -79,12 +88,14 @@ describe("figures of real sessions", () => {
       ]),
     );
 
-    const page = await run(["--stats", ...store]);
+    const page = await runSessions(["--stats", ...store]);
     expect(page).toMatchObject({ status: 0, stderr: "" });
     expect(page.stdout).toMatch(/^Turns +2: 1 done, 1 failed\nErrors +50\.0%: 1 access\n/m);
     expect(page.stdout).toMatch(/^claude_code_reply +1 +100\.0% /m);
     expect(page.stdout).toMatch(/^permission +deny +caller +1 /m);
-    expect(await run(["stats", "--cwd", "/elsewhere", ...store])).toMatchObject({ stdout: "No session matches.\n" });
+    expect(await runSessions(["stats", "--cwd", "/elsewhere", ...store])).toMatchObject({
+      stdout: "No session matches.\n",
+    });
   });
 });
 
@@ -92,22 +103,24 @@ describe("`sessions stats`", () => {
   it("`sessions stats` covers the sessions of a folder, changed since a time", async () => {
     const store = await seed(join(root, "seeded.db"), async (node) => {
       for (const n of [0, 1, 2, 3]) {
-        const seeded = { at: NOW - n * HOUR, cwd: n % 2 === 0 ? "/even" : "/odd", events: [prompt("x")] };
+        const seeded = { at: NOW - n * HOUR, cwd: n % 2 === 0 ? "/even" : "/odd", events: [promptEvent("x")] };
         await addSession(node, id(n), seeded);
       }
     });
     expect(await stats(...store)).toMatchObject({ sessions: { total: 4 } });
     expect(await stats("--cwd", "/odd", ...store)).toMatchObject({ sessions: { total: 2 }, cwd: "/odd" });
     expect(await stats("--since", "90m", ...store)).toMatchObject({ sessions: { total: 2 } });
-    const spelled = await run(["--since", "90m", "--json", "--stats", "--cwd", "/even", ...store]);
+    const spelled = await runSessions(["--since", "90m", "--json", "--stats", "--cwd", "/even", ...store]);
     expect(JSON.parse(spelled.stdout)).toMatchObject({ sessions: { total: 1 } });
   });
 
   it("`sessions stats` is empty without a store, and creates none", async () => {
     const none = ["--store", join(root, "none.db")];
     expect(await stats(...none)).toMatchObject({ sessions: { total: 0, byStatus: {} }, turns: { errorRate: null } });
-    expect(await run(["stats", ...none])).toEqual({ status: 0, stdout: "No session matches.\n", stderr: "" });
-    expect(await run(["list", ...none])).toMatchObject({ stdout: expect.stringContaining("there is no") as string });
+    expect(await runSessions(["stats", ...none])).toEqual({ status: 0, stdout: "No session matches.\n", stderr: "" });
+    expect(await runSessions(["list", ...none])).toMatchObject({
+      stdout: expect.stringContaining("there is no") as string,
+    });
   });
 
   it.each([
@@ -115,6 +128,6 @@ describe("`sessions stats`", () => {
     [["--stats", "--since", "soon"], '--since is "soon": must be like'],
     [["stats", "0000"], "sessions stats: Unexpected argument '0000'"],
   ])("`sessions stats` refuses %j", async (args, line) => {
-    expect(await run(args)).toEqual(refused(2, line));
+    expect(await runSessions(args)).toEqual(expectedRefusal(2, line));
   });
 });

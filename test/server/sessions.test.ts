@@ -11,12 +11,12 @@ import {
   addSession,
   HOUR,
   id,
-  listed,
+  listSessions,
   NOW,
-  prompt,
-  refused,
-  run,
-  said,
+  promptEvent,
+  expectedRefusal,
+  runSessions,
+  assistantEvent,
   seed,
   turn,
 } from "../kit/clients/sessions-command.ts";
@@ -34,7 +34,7 @@ describe("many sessions, without a server", () => {
     store = await seed(join(root, "many.db"), async (node) => {
       for (let n = 0; n < 60; n += 1) {
         const cwd = n % 2 === 0 ? "/even" : "/odd";
-        const events = [prompt(`Do number ${String(n)}.`)];
+        const events = [promptEvent(`Do number ${String(n)}.`)];
         await addSession(node, id(n), {
           at: NOW - n * HOUR,
           cwd,
@@ -46,16 +46,17 @@ describe("many sessions, without a server", () => {
       await addSession(node, id(0xa11), { principal: "another user" });
     });
   });
-  const ids = async (...args: string[]) => (await listed(...args, ...store)).sessions.map(({ sessionId }) => sessionId);
+  const ids = async (...args: string[]) =>
+    (await listSessions(...args, ...store)).sessions.map(({ sessionId }) => sessionId);
 
   it("`sessions list` shows the newest sessions, and says that there are more", async () => {
-    const { more, sessions } = await listed(...store);
+    const { more, sessions } = await listSessions(...store);
     expect([more, sessions.length, sessions[0]?.sessionId]).toEqual([true, 50, id(0)]);
-    const { stdout } = await run(["list", "--limit", "2", ...store]);
+    const { stdout } = await runSessions(["list", "--limit", "2", ...store]);
     expect(stdout).toMatch(
       /^ID .*\n00000000  idle .*  \/even +Do number 0\.\n00000001 .*\n\nShowing the newest 2; there /,
     );
-    expect((await run(["list", "--limit", "61", ...store])).stdout).toMatch(/\n0000003b .* 2d .*\n$/);
+    expect((await runSessions(["list", "--limit", "61", ...store])).stdout).toMatch(/\n0000003b .* 2d .*\n$/);
   });
 
   it("`sessions list` finds sessions by status, folder, time and text", async () => {
@@ -63,48 +64,56 @@ describe("many sessions, without a server", () => {
     expect(await ids("--status", "error", "--status", "abandoned")).toEqual([id(7), id(0xdead)]);
     // No server runs, so that status and filter are `abandoned`.
     expect(await ids("--status", "running")).toEqual([]);
-    const { sessions } = await listed("--status", "abandoned", ...store);
+    const { sessions } = await listSessions("--status", "abandoned", ...store);
     expect(sessions).toEqual([expect.objectContaining({ sessionId: id(0xdead), status: "abandoned", owned: false })]);
     expect(sessions[0]).not.toHaveProperty("abandoned");
     expect(await ids("--cwd", "/odd/", "--since", "4h")).toEqual([id(1), id(3)]);
     expect(await ids("--since", new Date(NOW - 2 * HOUR).toISOString())).toEqual([id(0), id(1), id(2)]);
     expect(await ids("--text", "NUMBER 42")).toEqual([id(42)]);
     // Without a verb, `sessions` lists.
-    expect((await run(["--text", "nobody", ...store])).stdout).toBe("No session matches.\n");
+    expect((await runSessions(["--text", "nobody", ...store])).stdout).toBe("No session matches.\n");
   });
 
   it("a prefix of an id is accepted if it is the prefix of only one id", async () => {
-    expect((await run(["show", "0000dea", ...store])).stdout).toContain(
+    expect((await runSessions(["show", "0000dea", ...store])).stdout).toContain(
       `Session     ${id(0xdead)}\nStatus      abandoned: `,
     );
-    expect(await run(["show", "0000001", ...store])).toEqual(
-      refused(
+    expect(await runSessions(["show", "0000001", ...store])).toEqual(
+      expectedRefusal(
         1,
         /^claude-agents-mcp: "0000001" is ambiguous: (\S+, ){3}\S+ and others\. Give a longer prefix of the id\.\n$/,
       ),
     );
     for (const unknown of ["f", id(0xa11), ""]) {
-      expect(await run(["show", unknown, ...store])).toMatchObject({ status: unknown === "" ? 2 : 1, stdout: "" });
+      expect(await runSessions(["show", unknown, ...store])).toMatchObject({
+        status: unknown === "" ? 2 : 1,
+        stdout: "",
+      });
     }
   });
 
   it("`sessions delete` deletes none of the named sessions if one of them must stay", async () => {
-    expect(await run(["delete", id(5), "0000dead", "--yes", ...store])).toEqual(
-      refused(1, `Session ${id(0xdead)} was left running by a server that is gone\\. .* Nothing was deleted\\.\n$`),
+    expect(await runSessions(["delete", id(5), "0000dead", "--yes", ...store])).toEqual(
+      expectedRefusal(
+        1,
+        `Session ${id(0xdead)} was left running by a server that is gone\\. .* Nothing was deleted\\.\n$`,
+      ),
     );
-    expect(await run(["delete", id(5), "ffff", "--yes", ...store])).toEqual(refused(1, "no session ffff"));
+    expect(await runSessions(["delete", id(5), "ffff", "--yes", ...store])).toEqual(
+      expectedRefusal(1, "no session ffff"),
+    );
     expect(await ids("--text", "number 5.")).toEqual([id(5)]);
   });
 
   it("`sessions delete` says what it would delete, and needs --yes if it cannot ask", async () => {
-    expect(await run(["delete", id(5), id(6), id(5), ...store])).toEqual(
-      refused(
+    expect(await runSessions(["delete", id(5), id(6), id(5), ...store])).toEqual(
+      expectedRefusal(
         2,
         `^claude-agents-mcp: 2 sessions would be deleted: ${id(5)} \\(idle\\), ${id(6)} .* --yes is required\\.\n$`,
       ),
     );
-    expect(await run(["delete", "--older-than", "3h", ...store])).toEqual(
-      refused(
+    expect(await runSessions(["delete", "--older-than", "3h", ...store])).toEqual(
+      expectedRefusal(
         2,
         /^1 old session kept: still active\.\nclaude-agents-mcp: 57 sessions would be .* and 47 more\. .*--yes/,
       ),
@@ -127,7 +136,7 @@ describe("many sessions, without a server", () => {
   });
 
   it("`sessions delete` deletes older sessions, and none that was left running", async () => {
-    const { status, stdout } = await run(["delete", "--older-than", "3h", "--yes", ...store]);
+    const { status, stdout } = await runSessions(["delete", "--older-than", "3h", "--yes", ...store]);
     expect({ status, stdout }).toMatchObject({
       status: 0,
       stdout: expect.stringMatching(/^56 sessions deleted\.\n$/) as string,
@@ -146,7 +155,7 @@ describe("a long log", () => {
       const lease = await node.leases.claim(id(1));
       if (!lease) throw new Error("not claimed");
       for (let last = 500; last <= events; last += 500) {
-        const page = Array.from({ length: 500 }, (_, n) => said(String(last - 500 + n).padEnd(each, "x")));
+        const page = Array.from({ length: 500 }, (_, n) => assistantEvent(String(last - 500 + n).padEnd(each, "x")));
         await node.log.append(lease, { events: page, at: NOW, state: { ...initialState(NOW), lastEventId: last } });
       }
       await node.leases.release(lease);
@@ -155,7 +164,7 @@ describe("a long log", () => {
 
   it.each(["jsonl", "markdown"])("a long log is exported as %s without being held in memory", async (format) => {
     const env = { NODE_OPTIONS: "--max-old-space-size=48" };
-    const { status, stderr, stdout } = await run(["export", id(1), "--format", format, ...store], env);
+    const { status, stderr, stdout } = await runSessions(["export", id(1), "--format", format, ...store], env);
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
     expect(stdout.length).toBeGreaterThan(events * each);
     expect(stdout.match(/\b\d{1,5}x/g)?.map((found) => Number.parseInt(found, 10))).toEqual(
@@ -179,12 +188,12 @@ describe("a long log", () => {
 describe("a missing store, and a file that is no store", () => {
   it("without a store there are no sessions, and no store is created", async () => {
     const file = join(root, "none.db");
-    expect(await run(["list", "--store", file])).toEqual({
+    expect(await runSessions(["list", "--store", file])).toEqual({
       status: 0,
       stdout: `No sessions yet: there is no ${file}.\n`,
       stderr: "",
     });
-    expect(await listed("--store", file)).toEqual({ sessions: [], more: false });
+    expect(await listSessions("--store", file)).toEqual({ sessions: [], more: false });
     for (const args of [
       ["show", "x"],
       ["export", "x"],
@@ -192,7 +201,7 @@ describe("a missing store, and a file that is no store", () => {
       ["delete", "--older-than", "1d"],
     ]) {
       const line = `claude-agents-mcp: No sessions yet: there is no store at ${file}.\n`;
-      expect(await run([...args, "--store", file])).toEqual({ status: 1, stdout: "", stderr: line });
+      expect(await runSessions([...args, "--store", file])).toEqual({ status: 1, stdout: "", stderr: line });
     }
     expect(existsSync(file)).toBe(false);
   });
@@ -201,7 +210,8 @@ describe("a missing store, and a file that is no store", () => {
     const config = join(root, "config.json");
     writeFileSync(config, JSON.stringify({ store: "of-file.db" }));
     const CLAUDE_CODE_MCP_STORE = join(root, "of-variable.db");
-    const where = async (args: string[], env = {}) => (await run(["list", ...args], env)).stdout.split(" ").at(-1);
+    const where = async (args: string[], env = {}) =>
+      (await runSessions(["list", ...args], env)).stdout.split(" ").at(-1);
     expect(await where([], { HOME: root })).toMatch(/claude-agents-mcp.store\.db\.\n$/);
     expect(await where(["--config", config])).toBe(`${join(root, "of-file.db")}.\n`);
     expect(await where([], { CLAUDE_CODE_MCP_CONFIG: config })).toBe(`${join(root, "of-file.db")}.\n`);
@@ -214,7 +224,9 @@ describe("a missing store, and a file that is no store", () => {
   it("a file that is no database is refused as a store", async () => {
     const file = join(root, "other.db");
     writeFileSync(file, "This is no database, and never was one.".repeat(99));
-    expect(await run(["list", "--store", file])).toEqual(refused(1, `^claude-agents-mcp: .*${file}.*\n$`));
+    expect(await runSessions(["list", "--store", file])).toEqual(
+      expectedRefusal(1, `^claude-agents-mcp: .*${file}.*\n$`),
+    );
   });
 });
 
@@ -227,7 +239,7 @@ describe("command lines of `sessions`", () => {
     ],
     [["delete"], "sessions delete needs the ids of sessions, or else --older-than, for instance 30d."],
   ])("the command line %j ends with one line on stderr and exit code 2", async (args, beginning) => {
-    const { status, stderr, stdout } = await run(args);
+    const { status, stderr, stdout } = await runSessions(args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
     const line = `claude-agents-mcp: ${beginning}`;
     expect(stderr.slice(0, line.length)).toBe(line);
@@ -235,12 +247,12 @@ describe("command lines of `sessions`", () => {
   });
 
   it("the help of `sessions` has lines of at most 100 columns", async () => {
-    const { status, stdout } = await run(["--help"]);
+    const { status, stdout } = await runSessions(["--help"]);
     expect(stdout).toMatch(/^Usage: claude-agents-mcp sessions \[<verb>\] \[flags\]/);
     for (const word of ["list", "show ID", "export ID", "delete ID", "--older-than", "--force", "--since"]) {
       expect(stdout).toContain(word);
     }
     expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(100);
-    expect([status, (await run(["list", "-h"])).stdout]).toEqual([0, stdout]);
+    expect([status, (await runSessions(["list", "-h"])).stdout]).toEqual([0, stdout]);
   });
 });

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { play, told } from "../kit/sessions/one-turn.ts";
+import { runScript, readWholeLog } from "../kit/sessions/one-turn.ts";
 import { useWorld } from "../kit/world.ts";
 
 /** In acceptEdits, Claude Code runs some shell commands as edits: their writes are checked like writes of a file tool. */
@@ -33,9 +33,9 @@ describe("acceptEdits of `permissionMode` in `claude_code`", () => {
     ] as const;
     const script = [...asked, ...edits].map(([command]) => ({ tools: [{ name: "Bash", input: { command } }] }));
     const given = { cwd, permissionMode: "acceptEdits", permissionRequestTimeoutMs: 1000 };
-    const { sessionId } = await play(bounded, [...script, { text: "end" }], given);
+    const { sessionId } = await runScript(bounded, [...script, { text: "end" }], given);
     await bounded.call("claude_code_check", { action: "poll", sessionId, until: "end", waitMs: 40_000 });
-    const { events, status } = await told(bounded, sessionId);
+    const { events, status } = await readWholeLog(bounded, sessionId);
     expect(status).toBe("idle");
     const written = [...asked, ...edits].filter(([, file]) => existsSync(join(cwd, file)));
     expect(written).toEqual(edits);

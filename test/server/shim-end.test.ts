@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, it } from "vitest";
 import type { ToShim } from "../../src/shim/protocol.ts";
-import { ECHO, isRunning, OF, PROGRAM, sh, useShims, write } from "../kit/shim/shim.ts";
+import { ECHO, isRunning, FIRST_PROCESS, PROGRAM, sh, useShims, write } from "../kit/shim/shim.ts";
 
 const shims = useShims();
 const REAPER = {
@@ -117,15 +117,15 @@ describe("the end of a shim", () => {
       await owner.start("p", sh("trap 'echo term; exit' TERM; echo on; while :; do sleep 0.05; done"));
       await owner.hasLines(1);
       owner.send({ t: "end" });
-      owner.send({ t: "start", ...OF, id: "q", command: "/bin/sh", args: [], env: {}, tag: "" });
+      owner.send({ t: "start", ...FIRST_PROCESS, id: "q", command: "/bin/sh", args: [], env: {}, tag: "" });
       expect((await owner.answer("failed")).message).toBe("this shim is ending");
-      owner.send({ t: "signal", ...OF, signal: "SIGTERM" });
+      owner.send({ t: "signal", ...FIRST_PROCESS, signal: "SIGTERM" });
       expect(await owner.hasLines(3)).toEqual([
         [1, "on"],
         [2, "term"],
         [3, "exit 0"],
       ]);
-      owner.send({ t: "ack", ...OF, upTo: 3 });
+      owner.send({ t: "ack", ...FIRST_PROCESS, upTo: 3 });
       expect(await shim.gone).toBe(0);
     },
   );
@@ -138,17 +138,17 @@ describe("the end of a shim", () => {
       const { pid } = await owner.start("p", ECHO, { tag: " no/1-tag/1/p" });
       const other = await shim.owner();
       const refused: ToShim[] = [
-        { t: "write", ...OF, lineId: "a" },
-        { t: "ack", ...OF, upTo: 0 },
-        { t: "end-input", ...OF },
-        { t: "signal", ...OF, signal: "SIGKILL" },
-        { t: "kill", ...OF },
-        { t: "bound", ...OF },
-        { t: "attach", ...OF, after: 0 },
+        { t: "write", ...FIRST_PROCESS, lineId: "a" },
+        { t: "ack", ...FIRST_PROCESS, upTo: 0 },
+        { t: "end-input", ...FIRST_PROCESS },
+        { t: "signal", ...FIRST_PROCESS, signal: "SIGKILL" },
+        { t: "kill", ...FIRST_PROCESS },
+        { t: "bound", ...FIRST_PROCESS },
+        { t: "attach", ...FIRST_PROCESS, after: 0 },
         { t: "reaper", line: `-${String(pid)}` },
       ];
       for (const message of [...refused, { t: "end" } as const]) other.send(message);
-      other.send({ t: "start", ...OF, command: "/bin/sh", args: [], env: {}, tag: "" });
+      other.send({ t: "start", ...FIRST_PROCESS, command: "/bin/sh", args: [], env: {}, tag: "" });
       await other.answer("failed");
       const answers = other.received.flatMap(({ message }) => (message.t === "refused" ? [message.of] : []));
       expect(answers).toEqual(refused.map(({ t }) => t));
@@ -156,9 +156,9 @@ describe("the end of a shim", () => {
       expect(await owner.hasLines(1)).toEqual([[1, "got b"]]);
       other.end();
       // Without a process, too, the shim stays for `owner`, and starts the next process.
-      owner.send({ t: "kill", ...OF });
+      owner.send({ t: "kill", ...FIRST_PROCESS });
       await owner.exit();
-      owner.send({ t: "ack", ...OF, upTo: 2 });
+      owner.send({ t: "ack", ...FIRST_PROCESS, upTo: 2 });
       const third = await shim.owner();
       third.send({ t: "end" });
       third.end();

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, it } from "vitest";
 import { frameHead } from "../../src/shim/frame.ts";
-import { ECHO, isRunning, OF, type Owner, sh, useShims, write } from "../kit/shim/shim.ts";
+import { ECHO, isRunning, FIRST_PROCESS, type Owner, sh, useShims, write } from "../kit/shim/shim.ts";
 
 const shims = useShims();
 
@@ -74,9 +74,9 @@ describe("the memory of a shim", () => {
     await owner.hasLines(1, "q");
     expect(owner.lines().length).toBeLessThan(KEPT + 20);
     expect(shim.memory()).toBeLessThan(MAX_MEMORY);
-    owner.send({ t: "ack", ...OF, upTo: KEPT });
+    owner.send({ t: "ack", ...FIRST_PROCESS, upTo: KEPT });
     await owner.hasLines(KEPT + 5_000);
-    owner.send({ t: "ack", ...OF, upTo: KEPT + 5_000 });
+    owner.send({ t: "ack", ...FIRST_PROCESS, upTo: KEPT + 5_000 });
     const all = await owner.hasLines(13_000);
     expect(all.findIndex(([n], at) => n !== at + 1)).toBe(-1);
   });

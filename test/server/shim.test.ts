@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, it } from "vitest";
 import { SHIM_PROTOCOL } from "../../src/shim/protocol.ts";
-import { ECHO, isRunning, OF, PROGRAM, sh, useShims, write } from "../kit/shim/shim.ts";
+import { ECHO, isRunning, FIRST_PROCESS, PROGRAM, sh, useShims, write } from "../kit/shim/shim.ts";
 
 const shims = useShims();
 
@@ -25,9 +25,9 @@ describe("a shim", () => {
       expect(processes).toEqual([
         expect.objectContaining({ id: "p", pid, epoch: 1, tag: "7 tag", session: true, owned: true }),
       ]);
-      owner.send({ t: "end-input", ...OF });
+      owner.send({ t: "end-input", ...FIRST_PROCESS });
       expect((await owner.hasLines(3)).at(-1)).toEqual([3, "exit 0"]);
-      owner.send({ t: "ack", ...OF, upTo: 3 });
+      owner.send({ t: "ack", ...FIRST_PROCESS, upTo: 3 });
       write(owner, "c", "late");
       expect((await owner.answer("refused")).message).toBe("no process has this id");
       owner.end();
@@ -45,7 +45,7 @@ describe("a shim", () => {
         "for i in $(seq 1 300); do echo line $i; done; read go; for i in $(seq 301 600); do echo line $i; done";
       const { pid } = await first.owner.start("p", sh(speak));
       await first.owner.hasLines(300);
-      first.owner.send({ t: "ack", ...OF, upTo: 100 });
+      first.owner.send({ t: "ack", ...FIRST_PROCESS, upTo: 100 });
       // A later message of `first`: once answered, `ack` has arrived.
       first.owner.send({ t: "list" });
       await first.owner.answer("processes");
@@ -147,7 +147,7 @@ describe("a shim", () => {
       const shim = await shims.start();
       const owner = await shim.owner();
       const record = JSON.stringify({ A_KEY: "ü".repeat(1_000_000) });
-      owner.send({ t: "start", ...OF, command: "/bin/cat", args: [], env: {}, tag: "" }, record);
+      owner.send({ t: "start", ...FIRST_PROCESS, command: "/bin/cat", args: [], env: {}, tag: "" }, record);
       await owner.answer("started");
       const before = await (await shim.owner()).attach("p", 2, 0);
       expect([before.record, before.body === record]).toEqual([Buffer.byteLength(record), true]);
@@ -172,7 +172,7 @@ describe("a shim", () => {
     // With `cwd`, because the working folder of the shim is gone.
     owner.send({
       t: "start",
-      ...OF,
+      ...FIRST_PROCESS,
       command: "/bin/sh",
       args: ["-c", "echo on; read go; cat"],
       env: {},
@@ -215,7 +215,7 @@ describe("a shim", () => {
   it.concurrent("a shim answers what it cannot do, and goes on", async ({ expect }) => {
     const shim = await shims.start();
     const owner = await shim.owner();
-    owner.send({ t: "start", ...OF, command: "/no/such/program", args: [], env: {}, tag: "" });
+    owner.send({ t: "start", ...FIRST_PROCESS, command: "/no/such/program", args: [], env: {}, tag: "" });
     expect(await owner.answer("failed")).toMatchObject({ id: "p", code: "ENOENT" });
     await owner.start("p", ECHO);
     write(owner, "a", "two\nlines");

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 
-import { bundledClaudes } from "../../src/claude/binary.ts";
+import { bundledClaudes } from "../../src/claude/claude-files.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { environmentOf, useWorld } from "../kit/world.ts";

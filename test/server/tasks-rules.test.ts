@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { calling, writing } from "../kit/people/fake-user.ts";
+import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
 import { overHttp, type TaskClient } from "../kit/clients/tasks-client.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -43,7 +43,7 @@ const INVALID = -32_602;
 async function askToWrite(client: TaskClient) {
   const cwd = world.folder();
   const file = join(cwd, "a");
-  const begun = await client.begin("claude_code", { prompt: calling([writing(file)]), cwd });
+  const begun = await client.begin("claude_code", { prompt: toolCalls([writeCall(file)]), cwd });
   const asked = await client.until(begun.task, "input_required");
   const [key = ""] = Object.keys(asked.inputRequests ?? {});
   const answer = (content: object) => ({
@@ -110,7 +110,7 @@ describe("access to tasks, and their end", () => {
     await refused(tokens.joe, "tasks/cancel", { taskId });
     // A caller without the scope `approve` is not asked.
     const eve = overHttp(server, tokens.eve);
-    const own = await eve.begin("claude_code", { prompt: calling([writing(file)]), cwd: world.folder() });
+    const own = await eve.begin("claude_code", { prompt: toolCalls([writeCall(file)]), cwd: world.folder() });
     const { events } = await (await server.connect("modern", tokens.eve)).news(own.sessionId);
     expect(JSON.stringify(events)).not.toContain('"by":"user"');
     expect((await eve.get(own.task)).status).not.toBe("input_required");

@@ -5,7 +5,7 @@ import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";
-import { calling, writing } from "../kit/people/fake-user.ts";
+import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
 import { overHttp, overStdio, type TaskClient } from "../kit/clients/tasks-client.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -36,7 +36,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
   it("a task exists at once, asks its person, takes the answer, and completes with the tool's result", async () => {
     const cwd = world.folder();
     const files = ["a", "b"].map((name) => join(cwd, name));
-    const prompt = calling(files.map(writing));
+    const prompt = toolCalls(files.map(writeCall));
     // `waitMs` has no effect on a task, because the client polls.
     const { sessionId, task } = await client.begin("claude_code", { prompt, cwd, waitMs: 45_000 });
     expect(task).toMatchObject({ resultType: "task", status: "working", pollIntervalMs: 1_000, sessionId });
@@ -70,7 +70,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
 
   it("a cancelled task ends its turn, not its session; a reply is the next task, and the first is still reported", async () => {
     const cwd = world.folder();
-    const begun = await client.begin("claude_code", { prompt: calling([writing(join(cwd, "a"))]), cwd });
+    const begun = await client.begin("claude_code", { prompt: toolCalls([writeCall(join(cwd, "a"))]), cwd });
     await client.until(begun.task, "input_required");
     const { taskId } = begun.task;
     await client.result("tasks/cancel", { taskId });

@@ -5,9 +5,17 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { signIn, type Signed } from "../kit/clients/console-client.ts";
+import { signIn, type ConsoleClient } from "../kit/clients/console-client.ts";
 import type { SessionList } from "../../src/console/wire.ts";
-import { addSession, id, listed, prompt, run, said, seed } from "../kit/clients/sessions-command.ts";
+import {
+  addSession,
+  id,
+  listSessions,
+  promptEvent,
+  runSessions,
+  assistantEvent,
+  seed,
+} from "../kit/clients/sessions-command.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { changeStore, DAMAGES } from "../kit/store/damage.ts";
 import { useWorld } from "../kit/world.ts";
@@ -25,11 +33,11 @@ const OF_NEWER = ids.at(-1)!;
 let args: string[];
 let file: string;
 let server: Server;
-let page: Signed;
+let page: ConsoleClient;
 beforeAll(async () => {
   file = join(world.folder(), "store.db");
   args = await seed(file, async (node) => {
-    const events = [prompt("Do it."), said("Done.")];
+    const events = [promptEvent("Do it."), assistantEvent("Done.")];
     for (const each of [SOUND, LOSSY, ...ids]) {
       const ended = each === LOSSY && { lastOutcome: "done" as const, lastTurnEventId: 2 };
       await addSession(node, each, { events, state: { ...ended } });
@@ -116,29 +124,29 @@ describe("a server whose store holds unreadable sessions", () => {
 
   it("an unreadable session is deleted, and the others are kept", async () => {
     await server.call("claude_code_session", { action: "delete", sessionId: ids[1]! });
-    const { sessions } = await listed("--limit", "50", ...args);
+    const { sessions } = await listSessions("--limit", "50", ...args);
     expect(sessions.map(({ sessionId }) => sessionId)).not.toContain(ids[1]);
   });
 });
 
 describe("the commands, on a store with unreadable sessions", () => {
   it("`sessions list`, `show` and `stats` report unreadable sessions", async () => {
-    const { sessions } = await listed("--limit", "50", ...args);
+    const { sessions } = await listSessions("--limit", "50", ...args);
     expect(sessions.find(({ sessionId }) => sessionId === OF_STATE)).toMatchObject({
       status: "error",
       errorSubtype: "unreadable",
       unreadable: "state: not valid JSON",
     });
-    expect((await run(["list", "--limit", "50", ...args])).stdout).toContain("(unreadable) Do it.");
-    expect((await run(["show", OF_STATE, ...args])).stdout).toContain(
+    expect((await runSessions(["list", "--limit", "50", ...args])).stdout).toContain("(unreadable) Do it.");
+    expect((await runSessions(["show", OF_STATE, ...args])).stdout).toContain(
       "error: the stored data cannot be read: state: not",
     );
-    const { stdout, status } = await run(["stats", "--json", ...args]);
+    const { stdout, status } = await runSessions(["stats", "--json", ...args]);
     expect([status, JSON.parse(stdout)]).toMatchObject([0, { sessions: { byStatus: { error: DAMAGES.length - 1 } } }]);
   });
 
   it("`sessions export` writes all that is stored of an unreadable session", async () => {
-    const { stdout } = await run(["export", OF_STATE, ...args]);
+    const { stdout } = await runSessions(["export", OF_STATE, ...args]);
     const [row, ...events] = stdout
       .trim()
       .split("\n")
@@ -148,12 +156,12 @@ describe("the commands, on a store with unreadable sessions", () => {
       stored: { id: OF_STATE, state: '{"v":1,"turn":' },
     });
     expect(events).toMatchObject([{ type: "prompt.queued" }, { type: "message" }]);
-    const lossy = (await run(["export", LOSSY, ...args])).stdout.trim().split("\n");
+    const lossy = (await runSessions(["export", LOSSY, ...args])).stdout.trim().split("\n");
     expect(JSON.parse(lossy[1]!)).toMatchObject({
       type: "notice",
       data: { details: { type: "message", stored: "{" } },
     });
-    expect((await run(["export", OF_STATE, "--format", "markdown", ...args])).stdout).toContain(
+    expect((await runSessions(["export", OF_STATE, "--format", "markdown", ...args])).stdout).toContain(
       "Unreadable: `state: not valid JSON`",
     );
   });
@@ -173,7 +181,7 @@ describe("the commands, on a store with unreadable sessions", () => {
   });
 
   it("`sessions delete` deletes unreadable sessions", async () => {
-    expect(await run(["delete", OF_STATE, ids[2]!, "--yes", ...args])).toMatchObject({
+    expect(await runSessions(["delete", OF_STATE, ids[2]!, "--yes", ...args])).toMatchObject({
       status: 0,
       stdout: "2 sessions deleted.\n",
     });

@@ -6,7 +6,7 @@ import { constants } from "../kit/servers/constants.ts";
 import type { Connection } from "../kit/clients/connection.ts";
 import { post, type HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { of, startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
+import { ofType, startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
 import { useWorld } from "../kit/world.ts";
 
 const APPROVAL_CHAIN = "webhook,caller";
@@ -78,10 +78,10 @@ describe("requests whose approver is the webhook", () => {
     ({ token } = http);
     const { begin, file } = writing();
     const { sessionId } = await begin(client);
-    const { payload } = await receiver.next(of("permission.asked"));
+    const { payload } = await receiver.next(ofType("permission.asked"));
     expect(payload).toMatchObject({ request: { toolName: "Write", approver: "webhook" } });
     expect(payload.answerUrl).toBe(`${http.origin}/requests/${sessionId}/${payload.request?.requestId ?? ""}`);
-    const { payload: last } = await receiver.next(of("turn.ended"));
+    const { payload: last } = await receiver.next(ofType("turn.ended"));
     expect(last.turn).toMatchObject({ outcome: "done" });
     await expect(answered).resolves.toEqual({ status: 200, body: { ok: true, decision: "allow" } });
     expect(readFileSync(file, "utf8")).toBe("made");

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { constants } from "../kit/servers/constants.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";
-import { of, SECRET, startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
+import { ofType, SECRET, startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
 import { useWorld } from "../kit/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
@@ -45,7 +45,7 @@ describe("messages that the webhook receives", () => {
     const script = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "Done." }]);
     const { sessionId } = await server.call("claude_code", { prompt: script, cwd, advanced: { title: "My title" } });
 
-    const asked = await receiver.next(of("permission.asked"));
+    const asked = await receiver.next(ofType("permission.asked"));
     const [action] = (await server.news(sessionId)).actions;
     const masked = command.replace(secret, "[masked]").replace(SECRET.slice("whsec_".length), "[masked]");
     expect(asked.payload).toMatchObject({
@@ -71,7 +71,7 @@ describe("messages that the webhook receives", () => {
     // Masks the payload, not the command that runs.
     expect(readFileSync(join(cwd, "made.txt"), "utf8")).toBe(secret);
 
-    const ended = await receiver.next(of("turn.ended"));
+    const ended = await receiver.next(ofType("turn.ended"));
     expect(ended.payload).toMatchObject({
       session: { id: sessionId },
       turn: { outcome: "done", costUsd: expect.any(Number) as number, durationMs: expect.any(Number) as number },
@@ -155,7 +155,7 @@ describe("messages that the webhook receives", () => {
     const metrics = await (await http.fetch("/metrics")).text();
     expect(metrics).toContain('claude_code_mcp_webhook_deliveries_total{outcome="obsolete"} 1');
     await http.close();
-    expect(receiver.got.filter(of("permission.asked"))).toHaveLength(2);
+    expect(receiver.got.filter(ofType("permission.asked"))).toHaveLength(2);
   });
 
   it("a receiver that never answers delays neither a turn nor the end of the server", async () => {
@@ -165,7 +165,7 @@ describe("messages that the webhook receives", () => {
     const { sessionId } = await client.call("claude_code", { prompt: script, cwd, allowedTools: ["Write"] });
     expect((await client.end(sessionId)).result).toMatchObject({ result: "Written." });
     expect(existsSync(file)).toBe(true);
-    await receiver.next(of("turn.ended"));
+    await receiver.next(ofType("turn.ended"));
     await client.close();
     http.signal("SIGTERM");
     await expect(http.exited).resolves.toBe(0);

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { foldersBelow } from "../../src/claude/check/folders.ts";
+import { foldersBelow } from "../../src/claude/preflight/session-paths.ts";
 
 let root: string;
 beforeAll(() => {

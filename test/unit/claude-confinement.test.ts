@@ -5,22 +5,22 @@ import { unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { checkAllPlaces } from "../../src/claude/check/folders.ts";
-import { Environments } from "../../src/claude/environments.ts";
-import { childEnvironment } from "../../src/claude/environment.ts";
-import { prepare } from "../../src/claude/prepare.ts";
-import { spareSpecOf } from "../../src/claude/spares/spec.ts";
+import { checkAllPlaces } from "../../src/claude/preflight/session-paths.ts";
+import { EnvironmentRecords } from "../../src/claude/environment-records.ts";
+import { childEnvironment } from "../../src/claude/child-environment.ts";
+import { planLaunch } from "../../src/claude/launch-plan.ts";
+import { splitForSpare } from "../../src/claude/spares/spec.ts";
 import { Guards } from "../../src/claude/supervise/guards.ts";
 import { Spawner } from "../../src/claude/supervise/spawn.ts";
-import type { Spawned } from "../../src/claude/supervise/spawned.ts";
+import type { ProcessHandle } from "../../src/claude/supervise/process-handle.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
-import { withinPlaces } from "../../src/engine/session/build-command.ts";
-import { ESCAPES, plant, type Place } from "../kit/attacks/escapes.ts";
-import { placed, runtimeFor } from "../kit/sessions/confined-runtime.ts";
+import { resolveFolders } from "../../src/engine/session/build-command.ts";
+import { ESCAPES, plantImage, type AttackFolders } from "../kit/attacks/escapes.ts";
+import { placementOf, runtimeFor } from "../kit/sessions/confined-runtime.ts";
 
 let root = "";
-let place: Place;
+let place: AttackFolders;
 beforeEach(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "confined-")));
   place = { allowed: join(root, "allowed"), outside: join(root, "outside") };
@@ -33,7 +33,8 @@ const outside = (field: string) => ({
   code: "INVALID_ARGUMENT",
   message: expect.stringContaining(`${field}: `) as string,
 });
-const check = async (options: Partial<SessionOptions>) => runtime().plan(placed({ cwd: place.allowed, ...options }));
+const check = async (options: Partial<SessionOptions>) =>
+  runtime().plan(placementOf({ cwd: place.allowed, ...options }));
 /** Returns the checked paths of `options`, as passed to Claude Code. */
 const checkedPaths = async (options: Partial<SessionOptions>, allowDirs = [place.allowed]) =>
   checkAllPlaces({ cwd: place.allowed, ...options }, [{ allowDirs }], []);
@@ -45,14 +46,14 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
     const additionalDirectories = [place.allowed, way];
     await expect(check({ additionalDirectories })).rejects.toMatchObject(outside("additionalDirectories[1]"));
     await expect(check({ debugFile: `${way}/debug.log` })).rejects.toMatchObject(outside("debugFile"));
-    const attach = async (path: string) => runtime().attach(placed({ cwd: place.allowed }), [{ path }]);
+    const attach = async (path: string) => runtime().attach(placementOf({ cwd: place.allowed }), [{ path }]);
     await expect(attach(`${way}/planted.png`)).rejects.toMatchObject(outside("attachments[0].path"));
-    await expect(runtime().workTree(placed({ cwd: way }))).rejects.toMatchObject(outside("cwd"));
+    await expect(runtime().workTree(placementOf({ cwd: way }))).rejects.toMatchObject(outside("cwd"));
   });
 
   it("an approval cannot add a directory outside to a session", async () => {
     const approve = async (directories: string[]) =>
-      withinPlaces(runtime(), placed({ cwd: place.allowed }), {
+      resolveFolders(runtime(), placementOf({ cwd: place.allowed }), {
         behavior: "allow",
         updatedPermissions: [{ type: "addDirectories", directories, destination: "session" }],
       });
@@ -64,11 +65,11 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
   });
 
   it("a path outside is refused at each start of a process, whatever earlier checks found", async () => {
-    const start = { ...placed({ cwd: folder(place) }), admitted: Promise.resolve() };
+    const start = { ...placementOf({ cwd: folder(place) }), admitted: Promise.resolve() };
     const confine = () => ({ allowDirs: [place.allowed], spawnWrapper: [] });
-    const environments = new Environments(Buffer.alloc(32), {});
+    const environments = new EnvironmentRecords(Buffer.alloc(32), {});
     const config = { confine, environments, protection: { closed: () => [] } };
-    await expect(prepare(start as never, config as never, {} as never)).rejects.toMatchObject(outside("cwd"));
+    await expect(planLaunch(start as never, config as never, {} as never)).rejects.toMatchObject(outside("cwd"));
   });
 
   it("a session from disk is refused if its folder is outside, and the refusal does not name the folder", async () => {
@@ -78,11 +79,11 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
     mkdirSync(join(configDir, "projects", "p"), { recursive: true });
     const line = JSON.stringify({ type: "user", cwd, message: { content: "hi" } });
     writeFileSync(join(configDir, "projects", "p", `${id}.jsonl`), line);
-    const found = runtimeFor({ allowDirs: [place.allowed], configDir }).find(id, placed({}));
+    const found = runtimeFor({ allowDirs: [place.allowed], configDir }).find(id, placementOf({}));
     await expect(found).rejects.toMatchObject(outside("sessionId"));
     await expect(found).rejects.not.toMatchObject({ message: expect.stringContaining(place.outside) as string });
-    await expect(runtimeFor({ configDir }).find(id, placed({}))).resolves.toEqual({ cwd });
-    await expect(runtimeFor({}).find(id, placed({}))).resolves.toBeUndefined();
+    await expect(runtimeFor({ configDir }).find(id, placementOf({}))).resolves.toEqual({ cwd });
+    await expect(runtimeFor({}).find(id, placementOf({}))).resolves.toBeUndefined();
   });
 });
 
@@ -122,10 +123,10 @@ describe("a path inside the allowed folder", () => {
   });
 
   it("a file inside is read as an attachment; a link that leads outside is refused, even a dangling link", async () => {
-    const attach = async (path: string) => runtime().attach(placed({ cwd: place.allowed }), [{ path }]);
-    plant(place.allowed);
+    const attach = async (path: string) => runtime().attach(placementOf({ cwd: place.allowed }), [{ path }]);
+    plantImage(place.allowed);
     await expect(attach("planted.png")).resolves.toMatchObject([{ mediaType: "image/png" }]);
-    symlinkSync(plant(place.outside), join(place.allowed, "link.png"));
+    symlinkSync(plantImage(place.outside), join(place.allowed, "link.png"));
     await expect(attach("link.png")).rejects.toMatchObject(outside("attachments[0].path"));
     const nowhere = join(place.allowed, "nowhere.log");
     symlinkSync(join(place.outside, "later.log"), nowhere);
@@ -138,16 +139,16 @@ describe("a path inside the allowed folder", () => {
     expect(await words(gone)).toBe(await words(there));
     const path = async (file: string) =>
       runtime()
-        .attach(placed({ cwd: place.allowed }), [{ path: file }])
+        .attach(placementOf({ cwd: place.allowed }), [{ path: file }])
         .catch((error: unknown) => String(error).replace(file, "X"));
-    expect(await path(join(place.outside, "gone.png"))).toBe(await path(plant(place.outside)));
+    expect(await path(join(place.outside, "gone.png"))).toBe(await path(plantImage(place.outside)));
   });
 
   it.skipIf(process.platform === "win32")(
     "no byte from outside is read while folders and links are swapped",
     async () => {
       const secret = join(place.outside, "planted.png");
-      plant(place.outside);
+      plantImage(place.outside);
       // Contents that differ from the image outside, so that a read shows the source.
       const swapped = join(place.allowed, "dir");
       mkdirSync(swapped);
@@ -165,7 +166,7 @@ describe("a path inside the allowed folder", () => {
       const results: string[] = [];
       try {
         for (let round = 0; round < 300; round += 1) {
-          const read = runtime().attach(placed({ cwd: place.allowed }), [{ path: join(swapped, "planted.png") }]);
+          const read = runtime().attach(placementOf({ cwd: place.allowed }), [{ path: join(swapped, "planted.png") }]);
           results.push(
             await read.then(
               ([image]) => image!.data,
@@ -189,11 +190,11 @@ describe("a principal that the server does not know", () => {
     const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining("bob") as string };
     const options = { cwd: root };
     const id = "00000000-0000-4000-8000-000000000001";
-    const session = placed(options, "bob");
+    const session = placementOf(options, "bob");
     await expect(free.plan(session)).rejects.toMatchObject(refused);
     await expect(free.checkFolders(session, [root])).rejects.toMatchObject(refused);
     await expect(free.workTree(session)).rejects.toMatchObject(refused);
-    await expect(free.find(id, placed({}, "bob"))).rejects.toMatchObject(refused);
+    await expect(free.find(id, placementOf({}, "bob"))).rejects.toMatchObject(refused);
     await expect(free.plan({ ...session, goesOnWith: id })).rejects.toMatchObject(refused);
     const signals: object[] = [];
     const ended = new Promise<void>((resolve) => {
@@ -225,17 +226,19 @@ describe("the configuration folder of a principal", () => {
     const child = { depth: 0, configDir: "/ann" };
     expect(childEnvironment(own, child)).toMatchObject({ CLAUDE_CONFIG_DIR: "/ann", PATH: "/bin" });
     const { configDir } = child;
-    const start = placed({ cwd: root });
-    const ann = await runtimeFor({ configDir }, { environments: new Environments(Buffer.alloc(32), own) }).plan(start);
+    const start = placementOf({ cwd: root });
+    const ann = await runtimeFor({ configDir }, { environments: new EnvironmentRecords(Buffer.alloc(32), own) }).plan(
+      start,
+    );
     expect(ann.identity).toMatchObject({ configFolder: "/ann" });
-    const others = await runtimeFor({}, { environments: new Environments(Buffer.alloc(32), own) }).plan(start);
+    const others = await runtimeFor({}, { environments: new EnvironmentRecords(Buffer.alloc(32), own) }).plan(start);
     expect(others.identity).toMatchObject({ configFolder: "/server" });
   });
 
   it("spares are separated by configuration folder, principal and wrapper", async () => {
     const options = { cwd: root, env: { CLAUDE_CONFIG_DIR: join(root, "a") } };
     const keyOf = async (principal: string, wrapper: string[], over = {}) =>
-      (await spareSpecOf({ principal, wrapper, record: {} }, { ...options, ...over }))?.spec.key;
+      (await splitForSpare({ principal, wrapper, record: {} }, { ...options, ...over }))?.spec.key;
     const key = await keyOf("ann", []);
     expect(await keyOf("ann", [])).toBe(key);
     const env = { CLAUDE_CONFIG_DIR: join(root, "b") };
@@ -256,7 +259,7 @@ describe.skipIf(process.platform === "win32")("a wrapper in front of the command
       const wrapper = ["sh", "-c", 'echo "wrapped $*"; "$@"; true', "wrapper"];
       const request = { command: "sh", args: ["-c", 'echo "$MARK $$"; sleep 300 & wait', "--own"], cwd: root };
       const { signal } = new AbortController();
-      let spawned: Spawned | undefined;
+      let spawned: ProcessHandle | undefined;
       const env = { PATH: process.env["PATH"], MARK: "arrived" };
       // `store` differs between the runs, because the kill of the first run may still sweep.
       const server = { store: `reaper: ${String(forceReaper)}`, pid: process.pid, startedAt: "1" };
@@ -287,8 +290,8 @@ describe.skipIf(process.platform === "win32")("a wrapper in front of the command
     const spawnWrapper = ["sh", "-c", `echo "$1" >> ${trace}; exec "$@"`, "wrapper"];
     await runtimeFor(
       { spawnWrapper },
-      { environments: new Environments(Buffer.alloc(32), { PATH: process.env["PATH"] }) },
-    ).workTree(placed({ cwd: place.allowed }));
+      { environments: new EnvironmentRecords(Buffer.alloc(32), { PATH: process.env["PATH"] }) },
+    ).workTree(placementOf({ cwd: place.allowed }));
     expect(existsSync(trace)).toBe(true);
   });
 });

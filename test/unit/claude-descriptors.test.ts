@@ -9,7 +9,7 @@ import { descriptorLimit } from "../../src/security/descriptors.ts";
 import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
 import { Guards } from "../../src/claude/supervise/guards.ts";
 import { Spawner } from "../../src/claude/supervise/spawn.ts";
-import type { Spawned } from "../../src/claude/supervise/spawned.ts";
+import type { ProcessHandle } from "../../src/claude/supervise/process-handle.ts";
 import { endTagged, findTagged } from "../../src/claude/supervise/tagged-processes.ts";
 import { killTree, listProcesses, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
@@ -90,7 +90,7 @@ describe.skipIf(process.platform !== "linux")("a server with few file descriptor
       await limit(inUse() + 16);
       const taken = takeAll();
       for (const each of taken.splice(0, free)) closeSync(each);
-      let child: Spawned | undefined;
+      let child: ProcessHandle | undefined;
       try {
         spawner.spawn({ ...request, signal: never }, (spawned) => (child = spawned), { name: "few" });
         outcomes.add("begun");

@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 
 import { describe, expect, it } from "vitest";
 
-import { bundledClaudes } from "../../src/claude/binary.ts";
-import { checkAdded, childEnvironment, identify } from "../../src/claude/environment.ts";
-import { FAMILIES_OF_THE_OUTER_SESSION, OF_THE_OUTER_SESSION } from "../../src/domain/outer-session.ts";
+import { bundledClaudes } from "../../src/claude/claude-files.ts";
+import { checkAddedVariables, childEnvironment, identify } from "../../src/claude/child-environment.ts";
+import { OUTER_SESSION_PREFIXES, OUTER_SESSION_VARIABLES } from "../../src/domain/outer-session.ts";
 
 it("each variable name of an outer session occurs in Claude Code's binary", () => {
   const path = bundledClaudes()[0];
   if (path === undefined) throw new Error("no binary: npm ci installs it");
   const binary = readFileSync(path);
-  const names = [...OF_THE_OUTER_SESSION, ...FAMILIES_OF_THE_OUTER_SESSION];
+  const names = [...OUTER_SESSION_VARIABLES, ...OUTER_SESSION_PREFIXES];
   expect(names.filter((name) => !binary.includes(name))).toEqual([]);
 });
 
@@ -23,9 +23,9 @@ describe("the caller's additions to the environment", () => {
   it("four variables that belong to the server are refused, also in lower case", () => {
     const names = ["CLAUDE_CODE_MCP_DEPTH", "CLAUDE_CODE_MCP_PROCESS", "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"];
     for (const name of [...names, "CLAUDE_CODE_RESUME_INTERRUPTED_TURN", "claude_code_mcp_depth"]) {
-      expect(() => checkAdded({ [name]: "1" })).toThrow(`env.${name}: is set by the server`);
+      expect(() => checkAddedVariables({ [name]: "1" })).toThrow(`env.${name}: is set by the server`);
     }
-    expect(() => checkAdded({ MCP_TIMEOUT: "5" })).not.toThrow();
+    expect(() => checkAddedVariables({ MCP_TIMEOUT: "5" })).not.toThrow();
   });
 });
 

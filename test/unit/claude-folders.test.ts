@@ -3,8 +3,8 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, syml
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { placed, runtimeFor } from "../kit/sessions/confined-runtime.ts";
-import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/folder/trust.ts";
+import { placementOf, runtimeFor } from "../kit/sessions/confined-runtime.ts";
+import { createEmptyProject, isTrusted, findExecutableSettings } from "../../src/claude/folder/trust.ts";
 import { PRODUCT } from "../../src/domain/names.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 
@@ -34,7 +34,7 @@ function link(path: string, target: string): string {
 
 describe("folders that are checked before a start", () => {
   async function check(options: Partial<SessionOptions>, confinement: Partial<Confinement> = {}): Promise<void> {
-    await runtimeFor(confinement).plan(placed({ cwd: root, ...options }));
+    await runtimeFor(confinement).plan(placementOf({ cwd: root, ...options }));
   }
   const refusal = (field: string, problem: string) => ({
     code: "INVALID_ARGUMENT",
@@ -162,32 +162,32 @@ describe("the executable content of an untrusted folder", () => {
     const inner = file("repo/a/b/.mcp.json");
     file("repo/c/.mcp.json");
     file("repo/a/CLAUDE.md");
-    expect(await whatWouldRun(folder("repo", "a", "b"))).toEqual([inner, ...files]);
-    expect(await whatWouldRun(at("repo"))).toEqual(files);
+    expect(await findExecutableSettings(folder("repo", "a", "b"))).toEqual([inner, ...files]);
+    expect(await findExecutableSettings(at("repo"))).toEqual(files);
     expect(files).not.toContain(outside);
   });
 
   it("outside a repository, only the folder's own content is listed", async () => {
     file(".mcp.json");
-    expect(await whatWouldRun(folder("a"))).toEqual([]);
+    expect(await findExecutableSettings(folder("a"))).toEqual([]);
     const own = file("a/.mcp.json");
-    expect(await whatWouldRun(at("a"))).toEqual([own]);
+    expect(await findExecutableSettings(at("a"))).toEqual([own]);
   });
 
   it("executable content is also listed if the folder is reached by a link", async () => {
     folder("repo", ".git");
     const shared = file("repo/.mcp.json");
-    expect(await whatWouldRun(link("way", folder("repo", "a")))).toEqual([shared]);
+    expect(await findExecutableSettings(link("way", folder("repo", "a")))).toEqual([shared]);
   });
 });
 
 describe("the placeholder project for an untrusted one", () => {
   it("the placeholder is empty, lies in the user's own configuration, and is writable only by the user", async () => {
     const environment = { CLAUDE_CONFIG_DIR: folder("config") };
-    const stand = await emptyProject(environment);
+    const stand = await createEmptyProject(environment);
     expect(stand).toBe(at("config", PRODUCT, "untrusted"));
-    expect(await emptyProject(environment)).toBe(stand);
-    expect(await whatWouldRun(stand)).toEqual([]);
+    expect(await createEmptyProject(environment)).toBe(stand);
+    expect(await findExecutableSettings(stand)).toEqual([]);
     const modes = [stand, join(stand, "..")].map((each) => statSync(each).mode & 0o077);
     expect(modes).toEqual(process.platform === "win32" ? [0o066, 0o066] : [0, 0]);
   });

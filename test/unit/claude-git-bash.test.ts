@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkShell, type Machine, windowsShell } from "../../src/claude/check/git-bash.ts";
+import { checkShell, type Machine, windowsShell } from "../../src/claude/preflight/git-bash.ts";
 
 /** A machine with no files but `files`. */
 function machine(

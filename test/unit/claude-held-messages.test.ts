@@ -1,18 +1,18 @@
 import type { SDKMessageOrigin } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
-import { messageGuard, strangerOf } from "../../src/claude/process/held-messages.ts";
+import { peerMessageGuard, describeForeignOrigin } from "../../src/claude/process/peer-messages.ts";
 
 const signal = new AbortController().signal;
 const envelope = (attributes: string, body = "Do it.") =>
   `<cross-session-message${attributes}>\n${body}\n</cross-session-message>`;
 
 /**
- * Returns the requests of `messageGuard` and the answer for `prompt`. Each request is denied with `denied` as the reason, or
+ * Returns the requests of `peerMessageGuard` and the answer for `prompt`. Each request is denied with `denied` as the reason, or
  * allowed if `denied` is missing.
  */
 async function guarded(prompt: string, denied?: string) {
   const asked: unknown[] = [];
-  const guard = messageGuard(async (question) => {
+  const guard = peerMessageGuard(async (question) => {
     asked.push(question);
     return Promise.resolve(denied);
   });
@@ -56,5 +56,5 @@ it.each<[SDKMessageOrigin | undefined, string | undefined]>([
   [{ kind: "task-notification" }, undefined],
   [{ kind: "auto-continuation" }, undefined],
 ])("a turn of the origin %j was begun by %s", (origin, who) => {
-  expect(strangerOf(origin)).toBe(who);
+  expect(describeForeignOrigin(origin)).toBe(who);
 });

@@ -4,8 +4,8 @@ import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { checkOrigin, checkPlaces, foldersBelow } from "../../src/claude/check/folders.ts";
-import { readImages } from "../../src/claude/check/images.ts";
+import { checkOrigin, checkPlaces, foldersBelow } from "../../src/claude/preflight/session-paths.ts";
+import { readImages } from "../../src/claude/preflight/images.ts";
 import type { AttachmentSource } from "../../src/domain/prompt.ts";
 
 /** Files named by a session: images of a prompt, and the log of `debugFile`. */

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { Guards } from "../../src/claude/supervise/guards.ts";
-import { pidNamespace } from "../../src/claude/supervise/isolation.ts";
+import { findPidNamespace } from "../../src/claude/supervise/isolation.ts";
 
-/** Programs in front of the command of Claude Code, chosen by `Guards` and `pidNamespace`. */
+/** Programs in front of the command of Claude Code, chosen by `Guards` and `findPidNamespace`. */
 
 let folder: string;
 beforeEach(() => {
@@ -33,18 +33,18 @@ describe.runIf(process.platform === "linux")("a pid namespace", () => {
 
   it("a pid namespace is made by unshare for root if unshare works, otherwise by bwrap", async () => {
     const bwrap = program("bwrap");
-    expect((await pidNamespace())[0]).toBe(bwrap);
+    expect((await findPidNamespace())[0]).toBe(bwrap);
     const unshare = program("unshare", "Operation not permitted");
-    expect((await pidNamespace())[0]).toBe(bwrap);
+    expect((await findPidNamespace())[0]).toBe(bwrap);
     program("unshare");
-    expect(await pidNamespace()).toEqual([unshare, "--pid", ...Array(9).fill(expect.any(String)), "init"]);
+    expect(await findPidNamespace()).toEqual([unshare, "--pid", ...Array(9).fill(expect.any(String)), "init"]);
     runAs(1000);
-    expect((await pidNamespace())[0]).toBe(bwrap);
+    expect((await findPidNamespace())[0]).toBe(bwrap);
   });
 
-  it("`pidNamespace` fails with the error of each program if none works", async () => {
+  it("`findPidNamespace` fails with the error of each program if none works", async () => {
     program("bwrap", "No permissions");
-    await expect(pidNamespace()).rejects.toThrow("unshare: is not installed; bwrap: No permissions");
+    await expect(findPidNamespace()).rejects.toThrow("unshare: is not installed; bwrap: No permissions");
   });
 });
 

@@ -4,10 +4,10 @@ import { join } from "node:path";
 
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 
-import { findSession, openIn } from "../../src/claude/folder/find.ts";
-import { promptsIn, resumePlanOf, transcriptOf } from "../../src/claude/folder/transcript.ts";
+import { findSession, findOpenProcess } from "../../src/claude/folder/find.ts";
+import { findPrompts, planResume, findTranscript } from "../../src/claude/folder/transcript.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
-import { placed } from "../kit/sessions/confined-runtime.ts";
+import { placementOf } from "../kit/sessions/confined-runtime.ts";
 
 /** Transcripts in `projects` and notes of open sessions in `sessions`, below the configuration folder of Claude Code. */
 
@@ -38,7 +38,7 @@ describe("a session that Claude Code has kept", () => {
     expect(await findSession(id, config)).toBeUndefined();
     transcript([{ type: "user" }], "a");
     expect(await findSession(id, config)).toEqual({ cwd: undefined });
-    expect(await transcriptOf(id, config)).toBe(join(config, "projects/a", `${id}.jsonl`));
+    expect(await findTranscript(id, config)).toBe(join(config, "projects/a", `${id}.jsonl`));
   });
 
   it("a session is not looked up by an id that is a path", async () => {
@@ -51,15 +51,15 @@ describe("a session that Claude Code has kept", () => {
       { type: "user", uuid: "p1" },
       { type: "attachment", of: "p2" },
     ]);
-    expect(await promptsIn(file, ["p1", "p2", "p3"])).toEqual(new Set(["p1", "p2"]));
-    expect(await promptsIn(join(config, "gone"), [])).toEqual(new Set());
+    expect(await findPrompts(file, ["p1", "p2", "p3"])).toEqual(new Set(["p1", "p2"]));
+    expect(await findPrompts(join(config, "gone"), [])).toEqual(new Set());
   });
 });
 
 describe("a process of a session", () => {
   const other = "1c1e5a6c-7b1d-4f6e-9c2a-3d4e5f60718a";
   const start = (over: object = {}) => ({
-    ...placed({ cwd: "/x" }, "local"),
+    ...placementOf({ cwd: "/x" }, "local"),
     sessionId: id,
     transcriptId: id,
     processTag: "t",
@@ -72,7 +72,7 @@ describe("a process of a session", () => {
     onPartial: () => undefined,
     ...over,
   });
-  const planned = async (over: object) => (await resumePlanOf(start(over), config)).options;
+  const planned = async (over: object) => (await planResume(start(over), config)).options;
   const listing = [{ type: "queue-operation" }, { type: "mode" }];
 
   it("a process resumes its transcript, even if the transcript holds only refusals by hooks", async () => {
@@ -122,18 +122,18 @@ describe("the process in which a session is open", () => {
     note("b.json", { ...own, pid: "one" });
     note("c.json", { ...own, sessionId: "another" });
     note("d.txt", own);
-    expect(await openIn(id, config)).toBeUndefined();
+    expect(await findOpenProcess(id, config)).toBeUndefined();
     note("e.json", own);
-    expect(await openIn(id, config)).toEqual({ pid: process.pid, how: "unknown" });
+    expect(await findOpenProcess(id, config)).toEqual({ pid: process.pid, how: "unknown" });
     note("e.json", { ...own, procStart: await startTime(process.pid), entrypoint: "cli" });
-    const open = await openIn(id, config);
+    const open = await findOpenProcess(id, config);
     expect(open).toEqual({ pid: process.pid, how: "cli" });
   });
 
   it("a session is not open in a process that has ended, nor in a later process with the same pid", async () => {
     note("a.json", { ...own, pid: 4_194_304 });
     if (process.platform === "linux") note("b.json", { ...own, procStart: "1" });
-    expect(await openIn(id, config)).toBeUndefined();
-    expect(await openIn(id, join(config, "gone"))).toBeUndefined();
+    expect(await findOpenProcess(id, config)).toBeUndefined();
+    expect(await findOpenProcess(id, join(config, "gone"))).toBeUndefined();
   });
 });

@@ -13,10 +13,10 @@ import { dirname, join } from "node:path";
 
 import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { bundledClaudes, ownBinaryPackage, ownPlaces } from "../../src/claude/binary.ts";
+import { bundledClaudes, platformPackage, userClaudeFiles } from "../../src/claude/claude-files.ts";
 import { withClaudePath } from "../../src/domain/client-environment.ts";
-import { ClaudeLocator, NoClaudeError, startedClaudes, updateOf } from "../../src/claude/locate.ts";
-import { outputOf } from "../../src/claude/output-of.ts";
+import { ClaudeLocator, NoClaudeError, executedClaudeFiles, findUpdateCommand } from "../../src/claude/locate.ts";
+import { runClaude } from "../../src/claude/run-claude.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "../../src/claude/version.ts";
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-locate-")));
@@ -57,7 +57,7 @@ function locator(settings: { claudePath?: string; bundled?: string[]; cached?: s
   const { bundled = [], cached, claudePath } = settings;
   const log = { warn: (text: string) => void warned.push(text) };
   // `null`: packages can be installed, but none is installed.
-  const packages = cached === undefined ? undefined : { entryOf: () => cached ?? undefined };
+  const packages = cached === undefined ? undefined : { findEntry: () => cached ?? undefined };
   const one = new ClaudeLocator({ packages, cacheFolder: cacheFolder(), log }, () => bundled);
   return { locate: async () => one.locate(withClaudePath(environment(), claudePath)) };
 }
@@ -151,10 +151,10 @@ describe("a server that can install the SDK's Claude Code", () => {
     const path = program(join(bin(), "claude"), "2.1.100 (Claude Code)");
     const one = locator({ cached: null });
     await one.locate();
-    expect((await one.locate()).toInstall).toEqual(ownBinaryPackage());
+    expect((await one.locate()).toInstall).toEqual(platformPackage());
     expect(warned).toEqual([expect.stringMatching(`^${path} is version 2.1.100: .* The Agent SDK's is used.$`)]);
-    // npm chooses by the C library as well, so `ownBinaryPackage` must agree with npm.
-    expect(bundledClaudes().map((file) => file.split("/").slice(-3, -1).join("/"))).toContain(ownBinaryPackage()?.name);
+    // npm chooses by the C library as well, so `platformPackage` must agree with npm.
+    expect(bundledClaudes().map((file) => file.split("/").slice(-3, -1).join("/"))).toContain(platformPackage()?.name);
   });
 });
 
@@ -188,7 +188,7 @@ describe("a program that gives no version", () => {
 
   it("a path with a null byte is reported as a problem, without an exception", async () => {
     const question = { environment: environment(), ms: 5_000 };
-    const answer = await outputOf("/bin/\0", ["--version"], question);
+    const answer = await runClaude("/bin/\0", ["--version"], question);
     expect(answer).toEqual({ problem: expect.stringContaining("cannot be started: ") });
   });
 
@@ -272,21 +272,21 @@ it("the update command is npm's or Homebrew's, depending on the path of the prog
   const ofNpm = program(join(home, "lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe"), "");
   const ofBrew = program(join(home, "Caskroom/claude-code/2.1.3/claude"), "");
   symlinkSync(ofNpm, join(home, "claude"));
-  expect(await updateOf(join(home, "claude"))).toBe("npm install -g @anthropic-ai/claude-code@latest");
-  expect(await updateOf(ofBrew)).toBe("brew upgrade claude-code");
+  expect(await findUpdateCommand(join(home, "claude"))).toBe("npm install -g @anthropic-ai/claude-code@latest");
+  expect(await findUpdateCommand(ofBrew)).toBe("brew upgrade claude-code");
 });
 
 it("relative folders of PATH and node_modules/.bin are not searched", async () => {
-  const { path } = await ownPlaces({ PATH: `.:bin:/usr/bin:${join(home, "node_modules/.bin")}`, HOME: home });
+  const { path } = await userClaudeFiles({ PATH: `.:bin:/usr/bin:${join(home, "node_modules/.bin")}`, HOME: home });
   expect(path).toEqual(["/usr/bin/claude"]);
 });
 
 it("places of Claude Code are protected only if they are searched", async () => {
   mkdirSync(bin());
-  const searched = await startedClaudes(environment(), []);
+  const searched = await executedClaudeFiles(environment(), []);
   expect(searched).toEqual(expect.arrayContaining([join(bin(), "claude"), join(home, ".local/bin/claude")]));
-  expect(await startedClaudes(environment(), ["/sdk/claude"])).toEqual([]);
-  expect(await startedClaudes(withClaudePath(environment(), "/mine"), [])).toEqual(["/mine"]);
+  expect(await executedClaudeFiles(environment(), ["/sdk/claude"])).toEqual([]);
+  expect(await executedClaudeFiles(withClaudePath(environment(), "/mine"), [])).toEqual(["/mine"]);
 });
 
 it.each([
@@ -294,5 +294,5 @@ it.each([
   ["the prefix in npm_config_prefix", { npm_config_prefix: "/npm" }, "/npm/bin/claude"],
   ["the home folder in USERPROFILE", { USERPROFILE: "/ann" }, "/ann/.local/bin/claude"],
 ])("%s is searched", async (_, variables, place) => {
-  expect((await ownPlaces(variables)).usual).toContain(place);
+  expect((await userClaudeFiles(variables)).usual).toContain(place);
 });

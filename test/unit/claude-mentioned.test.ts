@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { mentionedPaths, pathsIn } from "../../src/claude/risk/mentioned.ts";
-import { whyUnread } from "../../src/security/shell/unread.ts";
+import { findMentionedPaths, findShownPaths } from "../../src/claude/risk/mentioned-paths.ts";
+import { whyUnclear } from "../../src/security/shell/unclear-paths.ts";
 
 /** Paths in the text of a shell command, and the reasons for paths that stay unknown. */
 
@@ -36,15 +36,15 @@ describe("reasons why the files of a command are unknown", () => {
     ["git -C x status", "`-C`"],
     ["x".repeat(10_001), "its length"],
     ["x ".repeat(201).replaceAll(/x/g, () => `x${String(Math.random())}`), "the number of its words"],
-  ])("`whyUnread` names the reason for %s", async (command, why) => {
-    expect(whyUnread(command)).toBe(why);
-    expect(await mentionedPaths(command, folders())).toBeUndefined();
+  ])("`whyUnclear` names the reason for %s", async (command, why) => {
+    expect(whyUnclear(command)).toBe(why);
+    expect(await findMentionedPaths(command, folders())).toBeUndefined();
   });
 
   it("a plain command hides nothing; its files are known by real path", async () => {
     const command = "cat sub/a link/b ~/c > out 2>&1";
-    expect(whyUnread(command)).toBeUndefined();
-    const paths = await mentionedPaths(command, folders());
+    expect(whyUnclear(command)).toBeUndefined();
+    const paths = await findMentionedPaths(command, folders());
     const named = ["src/sub/a", "src/link/b", "real/b", "c", "src/out"].map((path) => join(root, path));
     expect(paths).toEqual(expect.arrayContaining(named));
   });
@@ -74,7 +74,7 @@ describe("files that stay known in a partly unreadable command", () => {
     ["git -C sub status && cd x && cat secret", false],
     [`echo ${Array.from({ length: 300 }, (_, at) => `w${String(at)}`).join(" ")}; cat secret`, true],
   ])("a file is found in %s: %s", async (command, isFound) => {
-    expect((await pathsIn(command, folders())).includes(file())).toBe(isFound);
+    expect((await findShownPaths(command, folders())).includes(file())).toBe(isFound);
   });
 
   it.each([
@@ -82,12 +82,12 @@ describe("files that stay known in a partly unreadable command", () => {
     ["for f in a; do cat secret/$f; done", "secret/$f"],
     ["cat *.key", "*.key"],
   ])("a pattern counts as a path below the folder written before it: %s", async (command, path) => {
-    expect(await pathsIn(command, folders())).toContain(join(root, "src", path));
+    expect(await findShownPaths(command, folders())).toContain(join(root, "src", path));
   });
 
   it("a file is found by its absolute path and by ~, wherever the command may have gone", async () => {
     for (const way of [file(), "~/src/secret"]) {
-      expect(await pathsIn(`cd $x && cat ${way}`, folders())).toContain(file());
+      expect(await findShownPaths(`cd $x && cat ${way}`, folders())).toContain(file());
     }
   });
 });

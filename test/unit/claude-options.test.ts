@@ -1,9 +1,9 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
-import { childEnvironment, configFolder, stateFile } from "../../src/claude/environment.ts";
+import { childEnvironment, configFolder, stateFile } from "../../src/claude/child-environment.ts";
 import { checkModels, checkSkills, toSdkOptions } from "../../src/claude/sdk-options.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
-import { OF_THE_OUTER_SESSION } from "../../src/domain/outer-session.ts";
+import { OUTER_SESSION_VARIABLES } from "../../src/domain/outer-session.ts";
 import { PERMISSION_MODES } from "../../src/domain/permission.ts";
 import { EVERY_OPTION } from "../kit/sessions/every-option.ts";
 
@@ -129,7 +129,7 @@ describe("the environment of Claude Code", () => {
   });
 
   it.each([
-    ...OF_THE_OUTER_SESSION,
+    ...OUTER_SESSION_VARIABLES,
     "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_HOST_AUTH_ENV_VAR",
     "CLAUDE_CODE_HOST_CREDS_FILE",

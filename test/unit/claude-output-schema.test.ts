@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 
-import { checkOutputSchema } from "../../src/claude/check/output-schema.ts";
+import { checkOutputSchema } from "../../src/claude/preflight/output-schema.ts";
 import { toSdkOptions } from "../../src/claude/sdk-options.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { ACCEPTED, REFUSED } from "../kit/sessions/output-schemas.ts";

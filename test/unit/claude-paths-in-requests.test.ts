@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 
-import { handedOver, rootedIn, rulePath, rulesOf } from "../../src/claude/rules.ts";
-import { mayBePaths, mentionedPaths } from "../../src/claude/risk/mentioned.ts";
-import { namedPaths } from "../../src/claude/risk/places.ts";
+import { toClaudeRules, anchorRules, rulePath, parseRules } from "../../src/claude/rules.ts";
+import { findPossiblePaths, findMentionedPaths } from "../../src/claude/risk/mentioned-paths.ts";
+import { namedPaths } from "../../src/claude/risk/named-paths.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 
 const folders = { cwd: "/nowhere", additionalDirectories: [], home: "/home/ann", closed: [], programs: [] };
@@ -16,7 +16,7 @@ describe("the files that a shell command mentions", () => {
     ["cat ~/x", ["/home/ann/x"]],
     ["echo x>y", ["/nowhere/x", "/nowhere/y"]],
   ])("the files of %s include %j", async (command, paths) => {
-    expect(await mentionedPaths(command, folders)).toEqual(expect.arrayContaining(paths));
+    expect(await findMentionedPaths(command, folders)).toEqual(expect.arrayContaining(paths));
   });
 
   it.each([
@@ -27,7 +27,7 @@ describe("the files that a shell command mentions", () => {
     ["more than 10,000 characters", `echo ${"a".repeat(10_000)}`],
     ["more than 200 words", Array.from({ length: 201 }, (_, at) => `w${String(at)}`).join(" ")],
   ])("the files are unknown with %s", async (_, command) => {
-    expect(await mentionedPaths(command, folders)).toBeUndefined();
+    expect(await findMentionedPaths(command, folders)).toBeUndefined();
   });
 });
 
@@ -38,13 +38,13 @@ describe("the paths that an unknown tool could take from its input", () => {
     ["file URLs of another machine as they are written", { url: "file://host/x" }, ["/nowhere/file:/host/x"]],
     ["nothing longer than a path", { text: "a".repeat(4097) }, []],
   ])("possible paths are %s", async (_, input, paths) => {
-    expect(await mayBePaths(input, folders)).toEqual(paths);
+    expect(await findPossiblePaths(input, folders)).toEqual(paths);
   });
 
   it("possible paths are unknown if there are more than 2,000 texts", async () => {
     const texts = Array.from({ length: 2001 }, (_, at) => `f${String(at)}`);
-    expect(await mayBePaths({ texts }, folders)).toBeUndefined();
-    expect(await mayBePaths({ texts: texts.map(() => "same") }, folders)).toEqual(["/nowhere/same"]);
+    expect(await findPossiblePaths({ texts }, folders)).toBeUndefined();
+    expect(await findPossiblePaths({ texts: texts.map(() => "same") }, folders)).toEqual(["/nowhere/same"]);
   });
 });
 
@@ -80,13 +80,13 @@ describe("a rule that is handed to Claude Code", () => {
     ["Bash", "Bash"],
     ["no rule (", "no rule ("],
   ])("the rule %s in the settings of a folder is passed on as %s", (text, rooted) => {
-    expect(rootedIn("/w/d", [text])).toEqual([rooted]);
+    expect(anchorRules("/w/d", [text])).toEqual([rooted]);
   });
 
   it("only rules that can be read are passed on, by behavior", () => {
-    const rules = rulesOf({ rules: { allow: ["Read(a)", "("], ask: [], deny: ["WebFetch"] } });
-    expect(handedOver(rules.allow, "/w")).toEqual(["Read(//w/**/a)"]);
-    expect(handedOver(rules.deny, "/w")).toContain("WebFetch");
+    const rules = parseRules({ rules: { allow: ["Read(a)", "("], ask: [], deny: ["WebFetch"] } });
+    expect(toClaudeRules(rules.allow, "/w")).toEqual(["Read(//w/**/a)"]);
+    expect(toClaudeRules(rules.deny, "/w")).toContain("WebFetch");
     expect(rules.ask).toEqual([]);
   });
 

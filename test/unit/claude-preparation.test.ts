@@ -2,17 +2,17 @@ import { EventEmitter, once } from "node:events";
 
 import { afterEach, expect, it, vi } from "vitest";
 
-import { Preparation } from "../../src/claude/preparation.ts";
+import { Installer } from "../../src/claude/installer.ts";
 import { PackageCache } from "../../src/packages/package-cache.ts";
 import type { Pinned } from "../../src/packages/pinned.ts";
 
-/** Progress reports of `Preparation`. `packages-install.test.ts` covers the installation. */
+/** Progress reports of `Installer`. `packages-install.test.ts` covers the installation. */
 
 const events = new EventEmitter();
 
 /** Each measurement ends with the event `measured`, the installation with `installed`. */
 class SlowCache extends PackageCache {
-  override entryOf(): string {
+  override findEntry(): string {
     return "/there";
   }
 
@@ -36,7 +36,7 @@ it("no progress is reported after the end of an installation", async () => {
     locate: async () => Promise.resolve({ path: undefined, version: undefined, warning: undefined, toInstall }),
   };
   const percentages: number[] = [];
-  const done = new Preparation({ claude, packages }).complete(
+  const done = new Installer({ claude, packages }).install(
     { environment: {} },
     (percent) => void percentages.push(percent),
   );

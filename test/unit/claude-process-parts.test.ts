@@ -3,8 +3,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { Background } from "../../src/claude/process/background.ts";
-import { AliveThrottle, explained, settlesWithin } from "../../src/claude/process/control.ts";
-import { serversFailed, withServerErrors } from "../../src/claude/process/failed-servers.ts";
+import { AliveThrottle, withLastWords, settlesWithin } from "../../src/claude/process/control.ts";
+import { failedServersNotice, withServerErrors } from "../../src/claude/process/failed-servers.ts";
 import { AsyncQueue, userMessage } from "../../src/claude/process/input.ts";
 import type { BackgroundTask } from "../../src/domain/event.ts";
 
@@ -33,7 +33,7 @@ it.each([
   ["exit code 1", "x".repeat(400), `exit code 1 (${"x".repeat(300)})`],
   [undefined, "words", undefined],
 ])("the end of a process with %j and %j on stderr is explained by %j", (failure, stderr, text) => {
-  expect(explained(failure, stderr)).toBe(text);
+  expect(withLastWords(failure, stderr)).toBe(text);
 });
 
 describe("the input of a process", () => {
@@ -123,7 +123,7 @@ describe("background work of a process", () => {
 describe("a warning of MCP servers that have failed", () => {
   const warned = async (servers: Promise<unknown[]>) => {
     const mask = (text: string) => text.replaceAll("swordfish", "[secret]");
-    const notice = serversFailed(["a", "b"]);
+    const notice = failedServersNotice(["a", "b"]);
     if (notice.type !== "notice") throw new Error("no notice");
     const query = { mcpServerStatus: async () => servers } as unknown as Parameters<typeof withServerErrors>[1];
     return (await withServerErrors(notice, query, mask)).message;
@@ -143,7 +143,7 @@ describe("a warning of MCP servers that have failed", () => {
 
   it("a server named `toString` is warned of by its name", () => {
     const name = "toString";
-    expect(serversFailed([name])).toMatchObject({ message: `mcpServers: ${name} ${advice}` });
+    expect(failedServersNotice([name])).toMatchObject({ message: `mcpServers: ${name} ${advice}` });
   });
 
   it("a warning has only the names if Claude Code gives no reason or no answer", async () => {

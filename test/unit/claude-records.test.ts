@@ -2,11 +2,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { childEnvironment, credentialOf } from "../../src/claude/environment.ts";
-import { Environments } from "../../src/claude/environments.ts";
+import { childEnvironment, credentialOf } from "../../src/claude/child-environment.ts";
+import { EnvironmentRecords } from "../../src/claude/environment-records.ts";
 import { ProtectedPlaces } from "../../src/claude/protected-places.ts";
-import { protectionOf } from "../../src/security/protected-paths.ts";
-import { placed, runtimeFor } from "../kit/sessions/confined-runtime.ts";
+import { findProtection } from "../../src/security/protected-paths.ts";
+import { placementOf, runtimeFor } from "../kit/sessions/confined-runtime.ts";
 import { OPEN_POLICY } from "../kit/sessions/open-gate.ts";
 
 const root = mkdtempSync(join(tmpdir(), "ccm-records-"));
@@ -22,7 +22,7 @@ function clientOf(name: string, more: Record<string, string> = {}) {
   return { HOME: home, PATH: join(home, "bin"), ...more };
 }
 
-const environments = new Environments(Buffer.alloc(32), clientOf("server"));
+const environments = new EnvironmentRecords(Buffer.alloc(32), clientOf("server"));
 const one = environments.open(clientOf("one"));
 const other = environments.open(clientOf("other", { ANTHROPIC_API_KEY: "key-of-the-other" }));
 const server = { owned: [], files: [], configFolders: [], trusted: [] };
@@ -33,7 +33,7 @@ describe("a session with an environment record", () => {
   const identity = { configFolder: folderOf("other"), paidBy: "ANTHROPIC_API_KEY" };
 
   it("a session has the configuration and the payer of its record", async () => {
-    const session = placed({ cwd: work });
+    const session = placementOf({ cwd: work });
     expect((await runtime.plan({ ...session, environmentId: other.id })).identity).toEqual(identity);
     const mine = await runtime.plan({ ...session, environmentId: one.id });
     expect(mine.identity).toMatchObject({ configFolder: folderOf("one") });
@@ -54,7 +54,7 @@ describe("a session with an environment record", () => {
 
   it("a session is not started if its record is gone", async () => {
     expect(runtime.environments.identityOf("gone", "ann", {})).toBeUndefined();
-    const gone = runtime.plan({ ...placed({ cwd: work }), environmentId: "gone" });
+    const gone = runtime.plan({ ...placementOf({ cwd: work }), environmentId: "gone" });
     await expect(gone).rejects.toMatchObject({
       code: "PERMISSION_DENIED",
       message: expect.stringContaining("is gone"),
@@ -76,19 +76,19 @@ describe("places that are protected from sessions", () => {
     const closed = await places.closed();
     const files = ["server", "one", "other", "named"].map((name) => join(folderOf(name), "settings.json"));
     for (const file of [...files, join(root, "one/.claude.json"), join(root, "named/bin/claude")]) {
-      expect(protectionOf([file], closed, "write")).toBeDefined();
+      expect(findProtection([file], closed, "write")).toBeDefined();
     }
-    expect(protectionOf([join(root, "one/bin/other")], closed, "write")).toBeUndefined();
-    const session = { ...placed({ cwd: folderOf("other") }), environmentId: one.id };
+    expect(findProtection([join(root, "one/bin/other")], closed, "write")).toBeUndefined();
+    const session = { ...placementOf({ cwd: folderOf("other") }), environmentId: one.id };
     await expect(runtimeFor({}, { environments, protection: places }).plan(session)).rejects.toThrow("cwd: ");
   });
 
   it("the configuration of a later record is protected until the record is gone", async () => {
     const late = environments.open(clientOf("late"));
     const settings = join(folderOf("late"), "settings.json");
-    expect(protectionOf([settings], await places.closed(), "read")).toBeDefined();
+    expect(findProtection([settings], await places.closed(), "read")).toBeDefined();
     late.close();
-    expect(protectionOf([settings], await places.closed(), "read")).toBeUndefined();
+    expect(findProtection([settings], await places.closed(), "read")).toBeUndefined();
   });
 
   it("protected places are closed to the sandbox too, whose other bounds come from the policy", async () => {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { OPEN_POLICY } from "../kit/sessions/open-gate.ts";
-import { restrictions } from "../../src/claude/restrictions.ts";
+import { buildRestrictions } from "../../src/claude/restrictions.ts";
 
 describe("rules for the commands of a subagent", () => {
   it("rules of a subagent are checked for every command, like the rules of the session", async () => {
@@ -19,7 +19,7 @@ describe("rules for the commands of a subagent", () => {
       sandboxed: undefined,
       canHold: true,
     };
-    const { hooks } = await restrictions(given, settings as never);
+    const { hooks } = await buildRestrictions(given, settings as never);
     const hook = { hook_event_name: "PreToolUse", tool_name: "Bash", tool_input: { command: "env touch a" } };
     const answer = await hooks?.PreToolUse?.[0]?.hooks[0]?.(hook as never, "t", {
       signal: new AbortController().signal,
@@ -43,7 +43,7 @@ it("a session gets no server that starts sessions, by name, by name in the plugi
     sandboxed: undefined,
     canHold: true,
   };
-  const found = await restrictions(given, settings as never);
+  const found = await buildRestrictions(given, settings as never);
   expect(found.settings).toMatchObject({
     deniedMcpServers: [
       { serverName: "claude-agents-mcp" },

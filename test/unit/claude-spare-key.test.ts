@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { stateFile } from "../../src/claude/environment.ts";
-import { spareSpecOf } from "../../src/claude/spares/spec.ts";
+import { stateFile } from "../../src/claude/child-environment.ts";
+import { splitForSpare } from "../../src/claude/spares/spec.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "ccm-spare-key-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -12,7 +12,7 @@ const env = { CLAUDE_CONFIG_DIR: folder };
 
 async function keyWith(state: unknown): Promise<string | undefined> {
   writeFileSync(stateFile(env), JSON.stringify(state));
-  const found = await spareSpecOf({ principal: "local", wrapper: [], record: {} }, { cwd: folder, env });
+  const found = await splitForSpare({ principal: "local", wrapper: [], record: {} }, { cwd: folder, env });
   return found?.spec.key;
 }
 

@@ -44,7 +44,7 @@ class Process {
 
   up = async (): Promise<void> => this.#up;
   gone = async (): Promise<void> => this.#gone;
-  claimOr = async (): Promise<never> => Promise.reject(new Error("no session claims it here"));
+  claimOrStart = async (): Promise<never> => Promise.reject(new Error("no session claims it here"));
 }
 
 function poolOf({ room = 10, size = 1 } = {}) {
@@ -86,7 +86,7 @@ describe("spares", () => {
     const { started, passes, pool, turnEnds } = poolOf();
     turnEnds(() => "a");
     await passes(QUIET - 2);
-    pool.stir();
+    pool.fillWhenQuiet();
     await passes(QUIET - 2);
     expect(started).toEqual([]);
     await passes(2);
@@ -98,7 +98,7 @@ describe("spares", () => {
     turnEnds(() => "a");
     await vi.advanceTimersByTimeAsync(QUIET);
     expect(started).toHaveLength(1);
-    pool.stir();
+    pool.fillWhenQuiet();
     started[0]!.comesUp();
     await vi.advanceTimersByTimeAsync(0);
     expect(started).toHaveLength(1);
@@ -143,7 +143,7 @@ describe("spares", () => {
     turnEnds(() => "b");
     await passes(QUIET);
     key = "a with a command line more";
-    pool.stir();
+    pool.fillWhenQuiet();
     await passes(QUIET);
     expect(living()).toEqual(["b", "a with a command line more"]);
   });

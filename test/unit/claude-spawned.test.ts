@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { endBeforeReady } from "../../src/claude/supervise/spawned.ts";
+import { endBeforeReady } from "../../src/claude/supervise/process-handle.ts";
 
 it.each([
   [{ code: 1, signal: null }, "did not start: it exited with code 1"],

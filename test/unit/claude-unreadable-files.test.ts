@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkUserSettings } from "../../src/claude/sandbox/user-settings.ts";
-import { findSession, openIn } from "../../src/claude/folder/find.ts";
-import { lastFolder, promptsIn, transcriptOf } from "../../src/claude/folder/transcript.ts";
+import { findSession, findOpenProcess } from "../../src/claude/folder/find.ts";
+import { readLastFolder, findPrompts, findTranscript } from "../../src/claude/folder/transcript.ts";
 import { isTrusted } from "../../src/claude/folder/trust.ts";
-import { spareSpecOf } from "../../src/claude/spares/spec.ts";
+import { splitForSpare } from "../../src/claude/spares/spec.ts";
 import { readSmall } from "../../src/security/files/plain-file.ts";
 import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
 
@@ -31,19 +31,19 @@ describe.skipIf(process.platform === "win32")("a pipe without a writer in place 
   it("a pipe in place of a transcript blocks no reader", async () => {
     pipe(`projects/one/${ID}.jsonl`);
     expect(await findSession(ID, root)).toBeUndefined();
-    await expect(promptsIn(transcript(), ["a-prompt"])).rejects.toThrow("is no regular file");
+    await expect(findPrompts(transcript(), ["a-prompt"])).rejects.toThrow("is no regular file");
   });
 
   it("a pipe in place of the record of an open session blocks no reader", async () => {
     pipe("sessions/1.json");
-    expect(await openIn(ID, root)).toBeUndefined();
+    expect(await findOpenProcess(ID, root)).toBeUndefined();
   });
 
   it("a pipe in place of the record of trust blocks no reader", async () => {
     pipe(".claude.json");
     const environment = { CLAUDE_CONFIG_DIR: root };
     expect(await isTrusted(root, { trustDirs: [], trustsRecord: true }, environment)).toBe(false);
-    const split = await spareSpecOf({ principal: "local", wrapper: [], record: {} }, { cwd: root, env: environment });
+    const split = await splitForSpare({ principal: "local", wrapper: [], record: {} }, { cwd: root, env: environment });
     expect(split?.claim.cwd).toBe(root);
   });
 
@@ -73,15 +73,15 @@ describe("a file that is too large", () => {
 
   it("a transcript with one huge line is refused, and does not end the server", async () => {
     writeFileSync(transcript(), MESSAGE);
-    expect(await transcriptOf(ID, root)).toBe(transcript());
-    expect(await promptsIn(transcript(), ["a-prompt", "another"])).toEqual(new Set(["a-prompt"]));
-    expect(await lastFolder(transcript())).toBe("/here");
+    expect(await findTranscript(ID, root)).toBe(transcript());
+    expect(await findPrompts(transcript(), ["a-prompt", "another"])).toEqual(new Set(["a-prompt"]));
+    expect(await readLastFolder(transcript())).toBe("/here");
     truncateSync(transcript(), 2 ** 30);
-    expect(await transcriptOf(ID, root)).toBe(transcript());
-    await expect(promptsIn(transcript(), ["a-prompt"])).rejects.toThrow("without a line break");
+    expect(await findTranscript(ID, root)).toBe(transcript());
+    await expect(findPrompts(transcript(), ["a-prompt"])).rejects.toThrow("without a line break");
     await expect(findSession(ID, root)).rejects.toThrow("without a line break");
     truncateSync(transcript(), 0);
     truncateSync(transcript(), 2 ** 30);
-    expect(await transcriptOf(ID, root)).toBeUndefined();
+    expect(await findTranscript(ID, root)).toBeUndefined();
   });
 });

@@ -4,7 +4,7 @@ import { Tally } from "../../src/usage/tally.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { SessionLog } from "../../src/engine/ports.ts";
 import { memoryStore } from "../kit/store/memory.ts";
-import { claimed, prompt, session, T0, TTL, write } from "../kit/store/vocabulary.ts";
+import { claimLease, prompt, session, T0, TTL, write } from "../kit/store/vocabulary.ts";
 
 const queued = (promptId: string, via?: string): SessionEvent => ({
   type: "prompt.queued",
@@ -64,7 +64,7 @@ async function reportOn(logs: readonly (readonly [seconds: number, event: Sessio
   const tally = new Tally();
   for (const log of logs) {
     const { record } = await node.rows.create(session());
-    const lease = await claimed(node, record.id);
+    const lease = await claimLease(node, record.id);
     for (const [seconds, event] of log) await write(node, lease, [event], T0 + seconds * 1000);
     await readSession(node, (await node.rows.get(record.id))!, since, tally);
   }
@@ -200,7 +200,7 @@ describe("the usage report", () => {
     const node = memoryStore({ tick: () => T0 }).connect("a");
     await node.leases.heartbeat(TTL);
     const { record } = await node.rows.create(session());
-    const lease = await claimed(node, record.id);
+    const lease = await claimLease(node, record.id);
     const noise = Array.from({ length: 1000 }, () => assistantMessage);
     await write(node, lease, [started("1"), ...noise, result(7, {}), ended({ resultEventId: 1002 })]);
     const read: number[] = [];

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { Connections } from "../../src/app/connections.ts";
 import type { OwnCommand, Terms } from "../../src/app/terms.ts";
-import { Environments } from "../../src/claude/environments.ts";
-import { checked } from "../../src/config/load.ts";
+import { EnvironmentRecords } from "../../src/claude/environment-records.ts";
+import { checkedConfig } from "../../src/config/load.ts";
 
 const ignore = () => undefined;
 const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
@@ -10,12 +10,12 @@ const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 /** Command lines of clients, kept by `Connections` after the clients have left. */
 
 function makeConnections(): Connections {
-  const environments = new Environments(Buffer.from("key"), {});
+  const environments = new EnvironmentRecords(Buffer.from("key"), {});
   return new Connections({ allowsBypass: false, environments, mayAllow: false }, silent);
 }
 
 const termsWith = (ownCommands: readonly OwnCommand[]): Terms => ({
-  config: checked(new Map()),
+  config: checkedConfig(new Map()),
   environment: {},
   cwd: () => "/",
   ownCommands,

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { Agents } from "../../src/console/agents.ts";
+import { SubagentTasks } from "../../src/console/subagent-tasks.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
 
-/** Tests how `Agents` looks up the task of a subagent in a growing log. */
+/** Tests how `SubagentTasks` looks up the task of a subagent in a growing log. */
 
 const SESSION = { id: "s1", createdAt: 1 } as SessionRecord;
 const CALLED = { type: "assistant", message: { content: [{ type: "tool_use", id: "t1", name: "Agent" }] } };
@@ -18,7 +18,7 @@ const STARTED = {
 function growingLog() {
   const events: StoredEvent[] = [];
   let reads = 0;
-  const agents = new Agents({
+  const agents = new SubagentTasks({
     read: async (_, from, limit) => {
       reads += 1;
       return Promise.resolve(events.filter(({ id }) => id >= from && id < from + limit));
@@ -27,7 +27,7 @@ function growingLog() {
   const log = (id: number, message: object) => {
     events.push({ id, type: "message", at: 1, data: { message } } as unknown as StoredEvent);
   };
-  return { log, reads: () => reads, of: async (eventId: number) => agents.of(SESSION, "a1", eventId) };
+  return { log, reads: () => reads, of: async (eventId: number) => agents.findTask(SESSION, "a1", eventId) };
 }
 
 it("the task of a subagent is cached once found; a miss is looked up again", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { areEdited, type CallItem, type Item } from "../../console/src/timeline/reducer/item.ts";
+import { hasEditsAfter, type CallItem, type Item } from "../../console/src/timeline/reducer/item.ts";
 
-/** A rewind would restore files if `areEdited` returns true. */
+/** A rewind would restore files if `hasEditsAfter` returns true. */
 
 const call = (eventId: number, name: string, over: Partial<CallItem> = {}): Item => ({
   kind: "call",
@@ -17,13 +17,13 @@ const call = (eventId: number, name: string, over: Partial<CallItem> = {}): Item
   ...over,
 });
 
-test("`areEdited` counts a file changed after the event, also by a subagent", () => {
-  expect(areEdited([call(3, "Write")], 1)).toBe(true);
-  expect(areEdited([call(3, "Write")], 3)).toBe(false);
-  expect(areEdited([call(2, "Agent", { children: [call(4, "Edit")] })], 3)).toBe(true);
+test("`hasEditsAfter` counts a file changed after the event, also by a subagent", () => {
+  expect(hasEditsAfter([call(3, "Write")], 1)).toBe(true);
+  expect(hasEditsAfter([call(3, "Write")], 3)).toBe(false);
+  expect(hasEditsAfter([call(2, "Agent", { children: [call(4, "Edit")] })], 3)).toBe(true);
 });
 
-test("`areEdited` does not count a call that only read, was denied or failed", () => {
+test("`hasEditsAfter` does not count a call that only read, was denied or failed", () => {
   const items = [call(3, "Read"), call(4, "Edit", { state: "denied" }), call(5, "Write", { state: "failed" })];
-  expect(areEdited(items, 1)).toBe(false);
+  expect(hasEditsAfter(items, 1)).toBe(false);
 });

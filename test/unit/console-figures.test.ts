@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { figuresOf } from "../../console/src/usage/figure.ts";
-import { beginningOf, everyDay, type Day } from "../../console/src/usage/range.ts";
+import { startOfRange, everyDay, type Day } from "../../console/src/usage/range.ts";
 import type { Amounts, Usage } from "../../src/console/wire.ts";
 
 const amounts = (over: Partial<Amounts> = {}): Amounts => ({
@@ -44,7 +44,7 @@ describe("the days of a chart", () => {
       [new Date(2026, 2, 10, 0, 5), "2026-03-10"],
       [new Date(2026, 10, 3, 23, 55), "2026-11-03"],
     ] as const) {
-      const since = beginningOf(30, now);
+      const since = startOfRange(30, now);
       const names = everyDay(usage({ since, days: [day(last)] }), now).map((each) => each.day);
       expect(names).toHaveLength(30);
       expect(new Set(names).size).toBe(30);
@@ -55,7 +55,7 @@ describe("the days of a chart", () => {
 
   it("the days of a chart include the server's last day, even if the server's clock is ahead", () => {
     const now = new Date(2026, 2, 10, 23, 59);
-    const days = everyDay(usage({ since: beginningOf(7, now), days: [day("2026-03-11")] }), now);
+    const days = everyDay(usage({ since: startOfRange(7, now), days: [day("2026-03-11")] }), now);
     expect(days.map(({ turns }) => turns)).toEqual([0, 0, 0, 0, 0, 0, 0, 1]);
   });
 });

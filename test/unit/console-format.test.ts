@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, count, duration, shortPath, ticking, usd } from "../../console/src/parts/format.ts";
+import { ago, count, duration, shortPath, runningDuration, usd } from "../../console/src/parts/format.ts";
 import { displayLine, displayText } from "../../console/src/parts/text.ts";
 
 describe("the console's texts for times, costs and names", () => {
@@ -29,9 +29,9 @@ describe("the console's texts for times, costs and names", () => {
   });
 
   it("a running duration counts in whole seconds", () => {
-    expect(ticking(-1)).toBe("0 s");
-    expect(ticking(4_700)).toBe("4 s");
-    expect(ticking(119_900)).toBe("1 min 59 s");
+    expect(runningDuration(-1)).toBe("0 s");
+    expect(runningDuration(4_700)).toBe("4 s");
+    expect(runningDuration(119_900)).toBe("1 min 59 s");
   });
 
   it("`usd` shows cents, and <$0.01 for less than a cent; `count` has the noun in singular or plural", () => {

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { Agents } from "../../src/console/agents.ts";
-import { shownEvent } from "../../src/console/events.ts";
-import { tellLive, type Send } from "../../src/console/live.ts";
-import { pendingOf } from "../../src/console/pending.ts";
+import { SubagentTasks } from "../../src/console/subagent-tasks.ts";
+import { shownEvent } from "../../src/console/shown-event.ts";
+import { streamLive, type Send } from "../../src/console/live.ts";
+import { readPending } from "../../src/console/requests.ts";
 import type { Sources } from "../../src/console/sources.ts";
 import { Titles } from "../../src/console/titles.ts";
 import type { LiveEvents } from "../../src/console/wire.ts";
@@ -76,7 +76,7 @@ function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["log"]["tail"] 
     engine,
     store: { log },
     titles: new Titles(engine),
-    agents: new Agents(log),
+    agents: new SubagentTasks(log),
     usage: () => Promise.reject(new Error("not asked for")),
   };
 }
@@ -99,7 +99,7 @@ async function eventsUntil(sources: Sources, isEnough: (sent: readonly SentEvent
     if (isEnough(sent)) ended.abort();
     return Promise.resolve();
   };
-  await tellLive(sources, { caller: ANN, query: { session, from: 1 } }, send, ended.signal);
+  await streamLive(sources, { caller: ANN, query: { session, from: 1 } }, send, ended.signal);
   return sent;
 }
 
@@ -115,7 +115,7 @@ describe("an open page", () => {
       return Promise.resolve([]);
     };
     const began = Date.now();
-    await tellLive(
+    await streamLive(
       sourcesOf({ list }),
       { caller: ANN, query: { session: undefined, from: 1 } },
       async () => Promise.resolve(),
@@ -210,16 +210,16 @@ describe("an open page", () => {
     const sent = await eventsUntil(sourcesOf({ list, read }), (all) => eventsOf(all, "requests").length > 0);
     expect(eventsOf(sent, "sessions")).toMatchObject([[{ id: "s", title: "" }]]);
     expect(eventsOf(sent, "requests")).toEqual([[]]);
-    expect(await pendingOf(sourcesOf({ list, read }), "ann")).toEqual([]);
+    expect(await readPending(sourcesOf({ list, read }), "ann")).toEqual([]);
   });
 });
 
 it("the title of a deleted session is not shown for a new session with the same id", async () => {
   const texts = ["Hers.", "His."];
   const titles = new Titles({ read: async () => Promise.resolve([queued(texts.shift() ?? "")]) });
-  expect(await titles.of(record())).toBe("Hers.");
-  expect(await titles.of(record())).toBe("Hers.");
-  expect(await titles.of(record({ principal: "bob", createdAt: 2 }))).toBe("His.");
+  expect(await titles.findTitle(record())).toBe("Hers.");
+  expect(await titles.findTitle(record())).toBe("Hers.");
+  expect(await titles.findTitle(record({ principal: "bob", createdAt: 2 }))).toBe("His.");
 });
 
 describe("events as the page gets them", () => {

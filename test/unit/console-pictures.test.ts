@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { rasterOf } from "../../console/src/parts/raster.ts";
-import { shownEvent } from "../../src/console/events.ts";
+import { readRaster } from "../../console/src/parts/raster.ts";
+import { shownEvent } from "../../src/console/shown-event.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import { gif, png, SVG } from "../kit/pictures.ts";
-import { call, calls, fold, gives, message } from "../kit/browser/timeline.ts";
+import { findCall, toolCall, fold, toolResult, message } from "../kit/browser/timeline.ts";
 
 const base64 = (...parts: readonly (string | readonly number[])[]) =>
   Buffer.concat(
@@ -27,7 +27,7 @@ describe("recognition of pictures by their bytes", () => {
     ["webp", webp("VP8L", [0x2f, 0x8f, 0xc1, 0x4a, 0]), 400, 300],
     ["webp", webp("VP8X", [0, 0, 0, 0, 0x8f, 1, 0, 0x2b, 1, 0]), 400, 300],
   ])("type and size of a picture are read from its bytes: %s", (type, data, width, height) => {
-    expect(rasterOf(data).raster).toEqual({ mediaType: `image/${type}`, width, height });
+    expect(readRaster(data).raster).toEqual({ mediaType: `image/${type}`, width, height });
   });
 
   it.each([
@@ -43,7 +43,7 @@ describe("recognition of pictures by their bytes", () => {
     ["a frame of gigabytes", gif(1, 1, [16_000, 16_000]), /16000 × 16000 pixels/],
     ["a large file", "A".repeat(17_000_000), /12 MB/],
   ])("%s is refused as a picture", (_, data, why) => {
-    expect(() => rasterOf(data)).toThrow(why);
+    expect(() => readRaster(data)).toThrow(why);
   });
 });
 
@@ -54,9 +54,9 @@ describe("pictures in a log", () => {
   it("a picture in a log is named by its path in the event, beside the text of its item", () => {
     const result = { type: "tool_result", tool_use_id: "b", content: [image] };
     const items = fold(
-      calls("a", "Read"),
-      gives("a", [{ type: "text", text: "Two." }, image, image]),
-      calls("b", "Read"),
+      toolCall("a", "Read"),
+      toolResult("a", [{ type: "text", text: "Two." }, image, image]),
+      toolCall("b", "Read"),
       message({ type: "user", message: { content: [image, result] }, parent_tool_use_id: null }),
       {
         type: "prompt.queued",
@@ -68,11 +68,11 @@ describe("pictures in a log", () => {
       eventId,
       at: [...content, ...path, "source", "data"],
     });
-    expect(call(items, "a")).toMatchObject({
+    expect(findCall(items, "a")).toMatchObject({
       output: "Two.",
       pictures: [at(2, 0, "content", 1), at(2, 0, "content", 2)],
     });
-    expect(call(items, "b")).toMatchObject({ output: "", pictures: [at(4, 1, "content", 0)] });
+    expect(findCall(items, "b")).toMatchObject({ output: "", pictures: [at(4, 1, "content", 0)] });
     expect(items.slice(2)).toMatchObject([
       { kind: "line", text: "An image", pictures: [at(4, 0)] },
       { kind: "prompt", pictures: [{ eventId: 5, at: ["data", "attachments", 0, "data"] }] },

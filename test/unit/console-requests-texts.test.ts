@@ -3,7 +3,7 @@ import { changedLines } from "../../console/src/parts/diff-lines.ts";
 import { escapeInvisible, splitInvisible } from "../../console/src/requests/words/invisible.ts";
 import { readObject } from "../../console/src/requests/words/json-error.ts";
 import { headline, shapeOf } from "../../console/src/requests/words/subject.ts";
-import { leftWords } from "../../console/src/parts/format.ts";
+import { timeLeft } from "../../console/src/parts/format.ts";
 import type { PendingRequest } from "../../src/console/wire.ts";
 
 const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
@@ -119,7 +119,7 @@ describe("the description of a request", () => {
   });
 
   test("a remaining time is shown in minutes and seconds, in hours, or in days", () => {
-    expect([-5, 9_000, 161_000, 3_900_000, 200_000_000].map(leftWords)).toEqual([
+    expect([-5, 9_000, 161_000, 3_900_000, 200_000_000].map(timeLeft)).toEqual([
       "0:00",
       "0:09",
       "2:41",

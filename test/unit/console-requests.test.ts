@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { allowedWith, denied, doneWords, editableOf, editedInput } from "../../console/src/requests/words/answer.ts";
-import { decidedWords, thenWords, whyOnlyLook } from "../../console/src/requests/words/deciders.ts";
+import { allowWith, denial, doneWords, editableOf, parseEditedInput } from "../../console/src/requests/words/answer.ts";
+import { decidedWords, laterApprovers, whyReadOnly } from "../../console/src/requests/words/deciders.ts";
 import { approvers } from "../../console/src/state/answer-source.ts";
 import { APPROVERS } from "../../src/approvers/approvers.ts";
 import { type Hand, MisclickGuard } from "../../console/src/requests/words/misclick-guard.ts";
@@ -12,7 +12,7 @@ import {
   withPick,
   type Question,
 } from "../../console/src/requests/words/questions.ts";
-import { grouped, shownNow } from "../../console/src/requests/words/shown.ts";
+import { groupBySession, updateShown } from "../../console/src/requests/words/shown-requests.ts";
 import type { PendingRequest } from "../../src/console/wire.ts";
 
 const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
@@ -35,14 +35,14 @@ const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
 
 describe("answers as they are sent", () => {
   test("a denial has a message only if one was typed", () => {
-    expect(denied("  \n")).toEqual({ decision: "deny" });
-    expect(denied(" Use pnpm. ")).toEqual({ decision: "deny", message: "Use pnpm." });
+    expect(denial("  \n")).toEqual({ decision: "deny" });
+    expect(denial(" Use pnpm. ")).toEqual({ decision: "deny", message: "Use pnpm." });
   });
 
   test("a command is edited as text, and the other fields of the input stay unchanged", () => {
     const asked = request();
     expect(editableOf(asked)).toEqual({ key: "command", text: "npm test" });
-    const edited = editedInput(asked, 'echo "{"');
+    const edited = parseEditedInput(asked, 'echo "{"');
     expect(edited).toEqual({ ok: true, value: { command: 'echo "{"', description: "Run the tests" } });
   });
 
@@ -60,13 +60,13 @@ describe("answers as they are sent", () => {
     const asked = request({ toolName: "Read", input: { file_path: "/a\u202Eb\u{E0041}", limit: 3 } });
     const { text } = editableOf(asked);
     expect(text).toContain("/a\\u202eb\\udb40\\udc41");
-    expect(editedInput(asked, text)).toEqual({ ok: true, value: asked.input });
+    expect(parseEditedInput(asked, text)).toEqual({ ok: true, value: asked.input });
   });
 
   test("an answer contains an edited input, and omits an unchanged one", () => {
     const { input } = request();
-    expect(allowedWith({ input }, { ...input })).toEqual({ decision: "allow" });
-    expect(allowedWith({ input }, { command: "ls" })).toEqual({ decision: "allow", updatedInput: { command: "ls" } });
+    expect(allowWith({ input }, { ...input })).toEqual({ decision: "allow" });
+    expect(allowWith({ input }, { command: "ls" })).toEqual({ decision: "allow", updatedInput: { command: "ls" } });
   });
 
   test.each([
@@ -147,40 +147,42 @@ describe("the texts about approvers", () => {
   });
 
   test("the next approvers of a request are named in order", () => {
-    expect(thenWords("console", ["user", "console", "webhook", "caller"])).toBe("the webhook, then the calling model");
-    expect(thenWords("caller", ["console", "caller"])).toBe("");
+    expect(laterApprovers("console", ["user", "console", "webhook", "caller"])).toBe(
+      "the webhook, then the calling model",
+    );
+    expect(laterApprovers("caller", ["console", "caller"])).toBe("");
   });
 
   test("a page without the right to answer says why, and names the operator's options", () => {
-    expect(whyOnlyLook({ scopes: ["read", "approve"] })).toBeUndefined();
-    expect(whyOnlyLook({ scopes: ["approve"] }, ["user", "caller"])).toContain("--approvals user,console,caller.");
-    expect(whyOnlyLook({ scopes: ["approve"] }, [])).toMatch(/^No one can answer requests.*--approvals console\.$/);
-    expect(whyOnlyLook({ scopes: ["read"] }, ["console"])).toContain("scope approve");
+    expect(whyReadOnly({ scopes: ["read", "approve"] })).toBeUndefined();
+    expect(whyReadOnly({ scopes: ["approve"] }, ["user", "caller"])).toContain("--approvals user,console,caller.");
+    expect(whyReadOnly({ scopes: ["approve"] }, [])).toMatch(/^No one can answer requests.*--approvals console\.$/);
+    expect(whyReadOnly({ scopes: ["read"] }, ["console"])).toContain("scope approve");
   });
 });
 
 describe("the list of requests", () => {
   test("a closed request stays in the list for 6 s; if open again, it is listed once", () => {
     const [one, two] = [request({ createdAt: 2_000 }), request({ requestId: "r2" })];
-    const first = shownNow([], [one, two], 0);
-    const second = shownNow(first, [two], 1_000);
+    const first = updateShown([], [one, two], 0);
+    const second = updateShown(first, [two], 1_000);
     expect(second).toEqual([{ request: two }, { request: one, goneAt: 1_000 }]);
-    expect(shownNow(second, [two], 6_999)).toEqual(second);
-    expect(shownNow(second, [two], 7_000)).toEqual([{ request: two }]);
-    expect(shownNow(second, [one, two], 2_000)).toEqual(first);
+    expect(updateShown(second, [two], 6_999)).toEqual(second);
+    expect(updateShown(second, [two], 7_000)).toEqual([{ request: two }]);
+    expect(updateShown(second, [one, two], 2_000)).toEqual(first);
   });
 
   test("up to 10 closed requests stay above an open one, so that the open form does not move", () => {
     const numbered = (each: number) => request({ requestId: String(each), createdAt: each });
     const all = Array.from({ length: 13 }, (_, each) => numbered(each));
     const last = all.slice(12);
-    let shown = shownNow([], all, 0);
-    for (let each = 0; each < 12; each++) shown = shownNow(shown, all.slice(each + 1), each * 10_000);
+    let shown = updateShown([], all, 0);
+    for (let each = 0; each < 12; each++) shown = updateShown(shown, all.slice(each + 1), each * 10_000);
     expect(shown.map(({ request: { requestId } }) => Number(requestId)).toSorted((a, b) => a - b)).toEqual([
       2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
     ]);
-    expect(shownNow(shown, last, 900_000)).toHaveLength(11);
-    expect(shownNow(shown, [], 900_000)).toEqual([{ request: last[0], goneAt: 900_000 }]);
+    expect(updateShown(shown, last, 900_000)).toHaveLength(11);
+    expect(updateShown(shown, [], 900_000)).toEqual([{ request: last[0], goneAt: 900_000 }]);
   });
 
   test("the list of requests is grouped by session, the oldest first", () => {
@@ -189,7 +191,7 @@ describe("the list of requests", () => {
       request({ requestId: "b", sessionId: "s2", createdAt: 2 }),
       request({ requestId: "a", createdAt: 1 }),
     ];
-    const groups = grouped(shownNow([], open, 0));
+    const groups = groupBySession(updateShown([], open, 0));
     expect(groups.map(({ sessionId, shown }) => [sessionId, ...shown.map((each) => each.request.requestId)])).toEqual([
       ["s1", "a", "c"],
       ["s2", "b"],
@@ -198,19 +200,19 @@ describe("the list of requests", () => {
 
   test("requests of the same time keep their places when one is answered, or when the input is in another order", () => {
     const all = [request(), request({ requestId: "r2", eventId: 8 }), request({ sessionId: "s2" })];
-    const placesOf = (shown: ReturnType<typeof shownNow>) =>
+    const placesOf = (shown: ReturnType<typeof updateShown>) =>
       shown.map((each) => [each.request.sessionId, each.request.eventId]);
     const inPlace = [
       ["s1", 7],
       ["s1", 8],
       ["s2", 7],
     ];
-    const before = shownNow([], all, 0);
+    const before = updateShown([], all, 0);
     expect(placesOf(before)).toEqual(inPlace);
-    expect(placesOf(shownNow(before, all.toReversed(), 500))).toEqual(inPlace);
+    expect(placesOf(updateShown(before, all.toReversed(), 500))).toEqual(inPlace);
     for (const answered of all) {
       const open = all.filter((each) => each !== answered);
-      expect(placesOf(shownNow(before, open, 1_000))).toEqual(inPlace);
+      expect(placesOf(updateShown(before, open, 1_000))).toEqual(inPlace);
     }
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionRow } from "../../src/console/wire.ts";
-import { areNone, filtersOf, queryOf } from "../../console/src/sessions/filters.ts";
+import { isUnfiltered, filtersOf, queryOf } from "../../console/src/sessions/filters.ts";
 import { merge, rejoin } from "../../console/src/sessions/merge.ts";
 
 const NONE = filtersOf(new URLSearchParams());
@@ -37,7 +37,7 @@ describe("the filters of the list", () => {
 
   it("an unknown status and blank texts are not filters", () => {
     expect(filtersOf(new URLSearchParams("status=busy&status=idle")).statuses).toEqual(["idle"]);
-    expect([NONE, { ...NONE, text: " " }, { ...NONE, cwd: "/" }].map(areNone)).toEqual([true, true, false]);
+    expect([NONE, { ...NONE, text: " " }, { ...NONE, cwd: "/" }].map(isUnfiltered)).toEqual([true, true, false]);
   });
 });
 

@@ -4,16 +4,16 @@ import { callTitle } from "../../console/src/timeline/call/title.ts";
 import { TimelineReducer } from "../../console/src/timeline/reducer/timeline-reducer.ts";
 import { processorMs } from "../kit/runner/processor-time.ts";
 import {
-  call,
-  calls,
+  findCall,
+  toolCall,
   ended,
   fold,
-  gives,
+  toolResult,
   kinds,
   message,
   numbered,
   prompt,
-  says,
+  assistantSays,
   started,
   text,
   type Draft,
@@ -25,19 +25,25 @@ describe("the timeline of a session", () => {
     const items = fold(
       prompt("p"),
       started("p"),
-      says([{ type: "thinking", thinking: "hm" }]),
-      says([
+      assistantSays([{ type: "thinking", thinking: "hm" }]),
+      assistantSays([
         { type: "text", text: "I look." },
         { type: "tool_use", id: "u", name: "Bash", input: { command: "ls" } },
       ]),
-      gives("u", "a\nb"),
+      toolResult("u", "a\nb"),
       text("Done."),
       message({ type: "result", subtype: "success", result: "Done." }),
       ended(),
     );
     expect(kinds(items)).toEqual(["prompt", "thinking", "text", "call", "text", "turn"]);
     expect(items[0]).toMatchObject({ state: "begun" });
-    expect(call(items, "u")).toMatchObject({ name: "Bash", state: "done", output: "a\nb", at: 4000, endedAt: 5000 });
+    expect(findCall(items, "u")).toMatchObject({
+      name: "Bash",
+      state: "done",
+      output: "a\nb",
+      at: 4000,
+      endedAt: 5000,
+    });
     expect(items.at(-1)).toMatchObject({ result: { subtype: "success" } });
   });
 
@@ -85,13 +91,13 @@ describe("the timeline of a session", () => {
   it("an interruption is shown only at the end of the turn, and a stopped call is not shown as failed", () => {
     const words = "[Request interrupted by user for tool use]";
     const items = fold(
-      calls("u", "Bash"),
-      gives("u", words, { is_error: true }),
+      toolCall("u", "Bash"),
+      toolResult("u", words, { is_error: true }),
       message({ type: "user", message: { content: [{ type: "text", text: words }] }, parent_tool_use_id: null }),
       ended({ outcome: "interrupted" }),
     );
     expect(kinds(items)).toEqual(["call", "turn"]);
-    expect(call(items, "u").state).toBe("stopped");
+    expect(findCall(items, "u").state).toBe("stopped");
   });
 
   it("the timeline shows a wait for a slot of 3 s, but not of 1 s", () => {
@@ -105,31 +111,31 @@ describe("the timeline of a session", () => {
 
   it("the timeline nests the work of subagents under their calls, at any depth", () => {
     const items = fold(
-      calls("a", "Agent"),
-      calls("b", "Agent", {}, "a"),
-      calls("c", "Read", {}, "b"),
-      gives("c", [{ type: "text", text: "file" }, { type: "image" }], {}, "b"),
+      toolCall("a", "Agent"),
+      toolCall("b", "Agent", {}, "a"),
+      toolCall("c", "Read", {}, "b"),
+      toolResult("c", [{ type: "text", text: "file" }, { type: "image" }], {}, "b"),
       text("deep", "b"),
-      gives("b", "b done", {}, "a"),
-      gives("a", "a done"),
+      toolResult("b", "b done", {}, "a"),
+      toolResult("a", "a done"),
     );
     expect(items).toHaveLength(1);
-    const inner = call(call(items, "a").children, "b");
+    const inner = findCall(findCall(items, "a").children, "b");
     expect(kinds(inner.children)).toEqual(["call", "text"]);
-    expect(call(inner.children, "c")).toMatchObject({ state: "done", output: "file\n[image]" });
-    expect(call(items, "a")).toMatchObject({ state: "done", output: "a done" });
+    expect(findCall(inner.children, "c")).toMatchObject({ state: "done", output: "file\n[image]" });
+    expect(findCall(items, "a")).toMatchObject({ state: "done", output: "a done" });
   });
 
   it("the state of a call is its outcome: failed, denied, stopped or running", () => {
     const items = fold(
-      calls("fails", "Bash"),
-      gives("fails", "exit 1", { is_error: true }),
-      calls("denied", "Bash"),
+      toolCall("fails", "Bash"),
+      toolResult("fails", "exit 1", { is_error: true }),
+      toolCall("denied", "Bash"),
       { type: "notice", data: { kind: "denial", message: "no", details: { tool_use_id: "denied" } } },
-      gives("denied", "no", { is_error: true }),
-      calls("open", "Bash"),
+      toolResult("denied", "no", { is_error: true }),
+      toolCall("open", "Bash"),
       ended({ outcome: "interrupted" }),
-      calls("runs", "Bash"),
+      toolCall("runs", "Bash"),
     );
     const states = items.flatMap((item) => (item.kind === "call" ? [[item.id, item.state]] : []));
     expect(states).toEqual([
@@ -147,11 +153,17 @@ describe("the timeline of a session", () => {
       type: "background.changed",
       data: { tasks: ids.map((id) => ({ id, type: "agent", description: "looks" })) },
     });
-    const drafts = [calls("a", "Agent"), task("task_started"), background("k"), gives("a", "launched"), ended()];
-    expect(call(fold(...drafts), "a").state).toBe("background");
-    expect(call(fold(...drafts, background()), "a").state).toBe("done");
+    const drafts = [
+      toolCall("a", "Agent"),
+      task("task_started"),
+      background("k"),
+      toolResult("a", "launched"),
+      ended(),
+    ];
+    expect(findCall(fold(...drafts), "a").state).toBe("background");
+    expect(findCall(fold(...drafts, background()), "a").state).toBe("done");
     const failed = fold(...drafts, task("task_notification", { status: "failed", summary: "It broke." }), background());
-    expect(call(failed, "a")).toMatchObject({ state: "failed", summary: "It broke." });
+    expect(findCall(failed, "a")).toMatchObject({ state: "failed", summary: "It broke." });
   });
 
   it("a request in the timeline has its answer, approver and time, and the approvers that it passed", () => {
@@ -165,21 +177,21 @@ describe("the timeline of a session", () => {
       type: "permission.answered",
       data: { requestId: "r", toolName: "Bash", behavior, by: "console" },
     });
-    expect(call(fold(calls("u", "Bash"), asked), "u").state).toBe("asked");
-    const items = fold(calls("u", "Bash"), asked, passed, answer("deny"), gives("u", "no", { is_error: true }));
-    expect(call(items, "u").state).toBe("denied");
+    expect(findCall(fold(toolCall("u", "Bash"), asked), "u").state).toBe("asked");
+    const items = fold(toolCall("u", "Bash"), asked, passed, answer("deny"), toolResult("u", "no", { is_error: true }));
+    expect(findCall(items, "u").state).toBe("denied");
     expect(items[1]).toMatchObject({
       kind: "request",
       at: 2000,
       passed: [{ from: "user", to: "console", why: "time", at: 3000 }],
       answer: { by: "console", behavior: "deny", at: 4000 },
     });
-    expect(call(fold(calls("u", "Bash"), asked, answer("allow")), "u").state).toBe("running");
+    expect(findCall(fold(toolCall("u", "Bash"), asked, answer("allow")), "u").state).toBe("running");
   });
 
   it("the timeline may begin with a result, a subagent or an answer whose beginning is not loaded", () => {
     const items = fold(
-      gives("u", "late"),
+      toolResult("u", "late"),
       text("of a subagent", "agent"),
       { type: "permission.answered", data: { requestId: "r", toolName: "Bash", behavior: "allow", by: "rule" } },
       { type: "prompt.steered", data: { promptId: "p" } },
@@ -194,11 +206,11 @@ describe("the timeline of a session", () => {
     ["an event of a newer server", { type: "planet.moved", data: { to: "elsewhere" } }],
     ["a message of a newer Claude Code", message({ type: "planet", subtype: "moved" })],
     ["a system message of a newer Claude Code", message({ type: "system", subtype: "moved" })],
-    ["an unknown block", says([{ type: "hologram", beam: 1 }])],
+    ["an unknown block", assistantSays([{ type: "hologram", beam: 1 }])],
     ["an assistant message without content", message({ type: "assistant" })],
     ["an invalid user message", message({ type: "user", message: 5 })],
-    ["an invalid block", says([null])],
-    ["a call without a name", says([{ type: "tool_use", id: "u" }])],
+    ["an invalid block", assistantSays([null])],
+    ["a call without a name", assistantSays([{ type: "tool_use", id: "u" }])],
     ["a notice of a new kind", { type: "notice", data: { kind: "new", message: "Something new" } }],
   ])("the timeline shows %s as one line", (_, draft) => {
     const items = fold(draft);
@@ -206,13 +218,17 @@ describe("the timeline of a session", () => {
   });
 
   it("the timeline survives calls that claim to be each other's parents", () => {
-    const items = fold(calls("a", "Agent", {}, "b"), calls("b", "Agent", {}, "a"), calls("c", "Agent", {}, "c"));
+    const items = fold(
+      toolCall("a", "Agent", {}, "b"),
+      toolCall("b", "Agent", {}, "a"),
+      toolCall("c", "Agent", {}, "c"),
+    );
     expect(items.length).toBeGreaterThan(0);
   });
 
   it("the timeline keeps the identity of unchanged items, so that only changes are rendered", () => {
     const made = new TimelineReducer();
-    const drafts = [text("one"), calls("a", "Agent"), text("two"), text("three", "a")];
+    const drafts = [text("one"), toolCall("a", "Agent"), text("two"), text("three", "a")];
     const snapshots = numbered(drafts).map((event) => {
       made.take(event);
       return made.items;
@@ -223,15 +239,19 @@ describe("the timeline of a session", () => {
   });
 
   it("an item of the timeline records which of its events were cut", () => {
-    const items = fold({ ...calls("u", "Bash"), cut: true }, { ...gives("u", "long"), cut: true }, text("short"));
+    const items = fold(
+      { ...toolCall("u", "Bash"), cut: true },
+      { ...toolResult("u", "long"), cut: true },
+      text("short"),
+    );
     expect(items.map(({ cutIn }) => cutIn)).toEqual([[1, 2], []]);
   });
 
   it("the timeline takes ten thousand events within 3 s", async () => {
     const made = new TimelineReducer();
     const drafts = Array.from({ length: 5_000 }, (_, at) => [
-      calls(`u${String(at)}`, "Bash", {}, at % 3 === 0 ? null : "u0"),
-      gives(`u${String(at)}`, "ok"),
+      toolCall(`u${String(at)}`, "Bash", {}, at % 3 === 0 ? null : "u0"),
+      toolResult(`u${String(at)}`, "ok"),
     ]).flat();
     const takeAll = () => numbered(drafts).forEach((event) => made.take(event));
     expect(await processorMs(takeAll)).toBeLessThan(3_000);

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Item } from "../../console/src/timeline/reducer/item.ts";
 import {
-  call,
-  calls,
+  findCall,
+  toolCall,
   ended,
   fold,
-  gives,
+  toolResult,
   kinds,
   message,
   prompt,
-  says,
+  assistantSays,
   started,
   text,
 } from "../kit/browser/timeline.ts";
@@ -51,7 +51,7 @@ describe("a prompt that waits behind others", () => {
 
 describe("an error of the API", () => {
   const words = "API Error: 400 The prompt is too strange.";
-  const said = says([{ type: "text", text: words }], null, { error: "unknown", is_api_error_message: true });
+  const said = assistantSays([{ type: "text", text: words }], null, { error: "unknown", is_api_error_message: true });
   const result = message({ type: "result", subtype: "success", is_error: true, result: words });
   const failed = ended({ outcome: "failed", isError: true, errorSubtype: "api_error" });
 
@@ -72,12 +72,12 @@ describe("an error of the API", () => {
     expect(items[2]).not.toHaveProperty("cause");
     const later = fold(said, text("Again."), ended({ outcome: "failed", errorSubtype: "error_max_turns" }));
     expect(placesOf(later)).toEqual([words, "Again.", "turn"]);
-    const next = fold(said, ended({ outcome: "interrupted" }), started(), calls("v", "Bash"), failed);
+    const next = fold(said, ended({ outcome: "interrupted" }), started(), toolCall("v", "Bash"), failed);
     expect(placesOf(next)).toEqual([words, "turn", "line", "call", "turn"]);
     expect(next.at(-1)).not.toHaveProperty("cause");
-    const inner = says([{ type: "text", text: words }], "u", { error: "unknown" });
-    const nested = fold(calls("u", "Agent"), inner, text("It failed."), ended());
-    expect(call(nested, "u").children).toMatchObject([{ isError: true, text: words }]);
+    const inner = assistantSays([{ type: "text", text: words }], "u", { error: "unknown" });
+    const nested = fold(toolCall("u", "Agent"), inner, text("It failed."), ended());
+    expect(findCall(nested, "u").children).toMatchObject([{ isError: true, text: words }]);
   });
 });
 
@@ -90,13 +90,13 @@ describe("a request whose turn is stopped", () => {
   });
 
   it.each(["cancel", "withdrawn", "shutdown"])("the call of a request closed by %s is stopped, not denied", (by) => {
-    const items = fold(calls("u", "Bash"), asked, closed(by), gives("u", "Rejected.", { is_error: true }));
+    const items = fold(toolCall("u", "Bash"), asked, closed(by), toolResult("u", "Rejected.", { is_error: true }));
     expect(kinds(items)).toEqual(["call", "request"]);
-    expect(call(items, "u").state).toBe("stopped");
+    expect(findCall(items, "u").state).toBe("stopped");
   });
 
   it("the call of a request that no one answered in time is denied", () => {
-    const items = fold(calls("u", "Bash"), asked, closed("timeout"), gives("u", "No.", { is_error: true }));
-    expect(call(items, "u").state).toBe("denied");
+    const items = fold(toolCall("u", "Bash"), asked, closed("timeout"), toolResult("u", "No.", { is_error: true }));
+    expect(findCall(items, "u").state).toBe("denied");
   });
 });

@@ -3,9 +3,9 @@ import { createUsageReport } from "../../src/usage/days.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import { initialState } from "../../src/domain/session.ts";
 import type { SessionBackend, SessionLog } from "../../src/engine/ports.ts";
-import { breather, RememberedQuarters } from "../../src/usage/remembered.ts";
+import { createYielder, QuarterCache } from "../../src/usage/quarter-cache.ts";
 import { memoryStore } from "../kit/store/memory.ts";
-import { claimed, session, TTL, write } from "../kit/store/vocabulary.ts";
+import { claimLease, session, TTL, write } from "../kit/store/vocabulary.ts";
 import { withCaller } from "../kit/sessions/open-request.ts";
 
 const started: SessionEvent = { type: "turn.started", data: { turnId: "t", origin: "self", promptIds: [] } };
@@ -66,7 +66,7 @@ describe("the usage figures of the console", () => {
   async function keep(log: Log, { cwd = "/repo", principal = "ann" } = {}): Promise<string> {
     const at = Date.parse(log[0]?.[0] ?? "2026-03-01T00:00:00Z");
     const { record } = await node.rows.create(session({ principal, at, spec: { cwd } }));
-    const lease = await claimed(node, record.id);
+    const lease = await claimLease(node, record.id);
     for (const [when, event] of log) await write(node, lease, [event], Date.parse(when));
     return record.id;
   }
@@ -225,7 +225,7 @@ describe("the usage figures of the console", () => {
     await request("ann", { zone: "Asia/Tokyo", since: NOW - 86_400_000 * 90 });
     expect(read).toEqual([]);
 
-    const lease = await claimed(node, ids[7]!);
+    const lease = await claimLease(node, ids[7]!);
     for (const [, event] of turn("", 0.5)) await write(node, lease, [event], NOW - 1);
     expect((await request("ann", {})).totals).toMatchObject({ turns: 121, costUsd: 120.5 });
     expect(new Set(read)).toEqual(new Set([ids[7]]));
@@ -240,10 +240,10 @@ describe("the usage figures of the console", () => {
         return node.log.read(...args);
       },
     };
-    const remembered = new RememberedQuarters(log, 3);
+    const remembered = new QuarterCache(log, 3);
     const readsOf = async (id: string): Promise<number> => {
       reads = 0;
-      await remembered.of((await node.rows.get(id))!, breather());
+      await remembered.get((await node.rows.get(id))!, createYielder());
       return reads;
     };
     expect(await readsOf(first)).toBeGreaterThan(0);
@@ -259,7 +259,7 @@ it("the computation of usage figures leaves the event loop free", async () => {
   await node.leases.heartbeat(TTL);
   for (let n = 0; n < 20; n++) {
     const { record } = await node.rows.create(session({ principal: "ann", at: NOW }));
-    await write(node, await claimed(node, record.id), [started, ended()], NOW);
+    await write(node, await claimLease(node, record.id), [started, ended()], NOW);
   }
   const slow: Pick<SessionBackend, "log" | "rows"> = {
     ...node,

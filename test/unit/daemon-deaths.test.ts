@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-import { DeathRecord, recordedDaemons } from "../../src/daemon/deaths.ts";
+import { RunningFile, daemonsOnFile } from "../../src/daemon/running-file.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -17,19 +17,19 @@ beforeEach(() => running.clear());
 const isRunning = async (pid: number, startedAt: string) =>
   Promise.resolve(running.has(pid) && startedAt === `at ${String(pid)}`);
 
-async function beginDaemon(pid: number, name = "n"): Promise<DeathRecord> {
+async function beginDaemon(pid: number, name = "n"): Promise<RunningFile> {
   running.add(pid);
-  const record = new DeathRecord(folder, name, { pid, startedAt: `at ${String(pid)}` });
+  const record = new RunningFile(folder, name, { pid, startedAt: `at ${String(pid)}` });
   await record.begin(isRunning);
   return record;
 }
 
 /** Fates of daemon 1 before daemon 2 with the same name begins; `why` is the start of the text that daemon 2 reads. */
-const FATES: Record<string, { meet: (first: DeathRecord) => unknown; why: string | undefined }> = {
+const FATES: Record<string, { meet: (first: RunningFile) => unknown; why: string | undefined }> = {
   "a killed daemon": { meet: () => running.delete(1), why: "it was killed without an error" },
   "a crashed daemon": {
     meet: (first) => {
-      first.crashed(new Error("out of luck"));
+      first.noteCrash(new Error("out of luck"));
       running.delete(1);
     },
     why: "out of luck",
@@ -44,9 +44,9 @@ describe("the next daemon of a name", () => {
     async (_, { meet, why }) => {
       await meet(await beginDaemon(1));
       const next = await beginDaemon(2);
-      expect(next.last?.why.slice(0, why?.length)).toBe(why);
+      expect(next.lastDeath?.why.slice(0, why?.length)).toBe(why);
       const last = await beginDaemon(3);
-      expect(last.last).toBeUndefined();
+      expect(last.lastDeath).toBeUndefined();
     },
   );
 });
@@ -54,14 +54,14 @@ describe("the next daemon of a name", () => {
 it("a daemon knows of its killed predecessor even if another daemon ended while the new one started", async () => {
   await beginDaemon(1);
   running.delete(1);
-  await new DeathRecord(folder, "n", { pid: 2, startedAt: "at 2" }).end();
-  expect((await beginDaemon(3)).last).toMatchObject({ pid: 1 });
+  await new RunningFile(folder, "n", { pid: 2, startedAt: "at 2" }).end();
+  expect((await beginDaemon(3)).lastDeath).toMatchObject({ pid: 1 });
 });
 
 it("running daemons are found by their records, and each daemon removes its own record", async () => {
   const [first] = [await beginDaemon(1), await beginDaemon(2), await beginDaemon(3, "other"), await beginDaemon(4)];
   running.delete(4);
-  const found = async () => (await recordedDaemons(folder, isRunning)).map(({ name, pid }) => `${name} ${String(pid)}`);
+  const found = async () => (await daemonsOnFile(folder, isRunning)).map(({ name, pid }) => `${name} ${String(pid)}`);
   expect((await found()).toSorted()).toEqual(["n 1", "n 2", "other 3"]);
   await first.end();
   expect((await found()).toSorted()).toEqual(["n 2", "other 3"]);

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Listener, type DaemonClient, type ListenerOptions } from "../../src/daemon/listener.ts";
-import { existingFolders, socketFolders } from "../../src/daemon/folders.ts";
+import { existingFolders, socketFolders } from "../../src/daemon/socket-folders.ts";
 import { describeDaemons } from "../../src/daemon/status.ts";
-import { bind, checkName, connectByName, sweep } from "../../src/daemon/socket.ts";
+import { bind, checkName, connectByName, removeDeadSockets } from "../../src/daemon/socket.ts";
 import { ALIVE, firstLine, PROTOCOL, WATCH, type ClientHello } from "../../src/daemon/wire.ts";
 import { ConfigError } from "../../src/config/error.ts";
 import { processorMs } from "../kit/runner/processor-time.ts";
@@ -240,12 +240,12 @@ describe("folders of daemon sockets", () => {
     ).rejects.toThrow("only you can enter");
   });
 
-  it("a name belongs to one daemon; `release` keeps a successor's socket; `sweep` removes sockets of dead daemons", async () => {
+  it("a name belongs to one daemon; `release` keeps a successor's socket; `removeDeadSockets` removes sockets of dead daemons", async () => {
     const [first, second] = [createServer(), createServer()];
     const naming = { folders: [root], name: "n", mayDisplace: false };
     const { path, release } = await bind(first, naming);
     await expect(bind(createServer(), naming)).rejects.toThrow('Another daemon has the name "n"');
-    await sweep([root]);
+    await removeDeadSockets([root]);
     expect(readdirSync(root)).toEqual(["n.sock"]);
     rmSync(path);
     await bind(second, naming);
@@ -253,7 +253,7 @@ describe("folders of daemon sockets", () => {
     expect(existsSync(path)).toBe(true);
     first.close();
     writeFileSync(join(root, "dead.sock"), "");
-    await sweep([root]);
+    await removeDeadSockets([root]);
     expect(readdirSync(root)).toEqual(["n.sock"]);
     second.close();
     await once(second, "close");

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { daemonEnvironment } from "../../src/daemon/environment.ts";
+import { daemonEnvironment } from "../../src/daemon/daemon-environment.ts";
 import { daemonName } from "../../src/daemon/name.ts";
 
 let root: string;

@@ -1,20 +1,20 @@
 import { duplexPair, type Duplex } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { operationsOf, perform, withOperations, type Operations } from "../../src/daemon/operations.ts";
+import { operationsThrough, performOperations, withOperations, type Operations } from "../../src/daemon/operations.ts";
 import { AppError } from "../../src/domain/error.ts";
 import { FakeEngine } from "../kit/tools/fake-engine.ts";
 
-/** Operations that `operationsOf` leaves to a daemon give the results and errors of local calls. */
+/** Operations that `operationsThrough` leaves to a daemon give the results and errors of local calls. */
 
 function daemonWith(operations: Operations, faults: unknown[] = []) {
   const ends: Duplex[] = [];
   const connect = async () => {
     const [theirs, ours] = duplexPair();
     ends.push(ours);
-    void perform({ stdin: ours, stdout: ours }, operations, (error) => faults.push(error));
+    void performOperations({ stdin: ours, stdout: ours }, operations, (error) => faults.push(error));
     return Promise.resolve(theirs);
   };
-  return { ends, faults, own: operationsOf(connect) };
+  return { ends, faults, own: operationsThrough(connect) };
 }
 
 describe("an operation that a daemon performs", () => {
@@ -49,7 +49,7 @@ describe("an operation that a daemon performs", () => {
   });
 
   it("a call fails with the reason if no daemon can be had", async () => {
-    const own = operationsOf(async () => Promise.reject(new Error("no luck")));
+    const own = operationsThrough(async () => Promise.reject(new Error("no luck")));
     await expect(own.partial("s")).rejects.toThrow("No daemon can be had for this: no luck.");
   });
 });

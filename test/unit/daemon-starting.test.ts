@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { takeTurn } from "../../src/daemon/starting.ts";
+import { acquireStartMutex } from "../../src/daemon/start-mutex.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -25,7 +25,7 @@ async function leaveTurn(name: string): Promise<void> {
 
 it("takeTurn gives the turn of a dead process to one of several that ask for it", async () => {
   await leaveTurn("n");
-  const taken = await Promise.all([1, 2, 3].map(async () => takeTurn([folder], "n", 300)));
+  const taken = await Promise.all([1, 2, 3].map(async () => acquireStartMutex([folder], "n", 300)));
   const turns = taken.filter((endTurn) => endTurn !== undefined);
   for (const endTurn of turns) endTurn();
   expect(turns).toHaveLength(1);

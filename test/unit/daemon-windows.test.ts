@@ -3,10 +3,10 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { existingFolders, makePrivate, socketFolders } from "../../src/daemon/folders.ts";
-import { bind, connectByName, isAbsent, socketsIn, sweep } from "../../src/daemon/socket.ts";
-import { logOf, startDaemon } from "../../src/daemon/start.ts";
-import { takeTurn } from "../../src/daemon/starting.ts";
+import { existingFolders, createPrivateFolder, socketFolders } from "../../src/daemon/socket-folders.ts";
+import { bind, connectByName, isNotListening, listSockets, removeDeadSockets } from "../../src/daemon/socket.ts";
+import { logPath, startDaemon } from "../../src/daemon/start-daemon.ts";
+import { acquireStartMutex } from "../../src/daemon/start-mutex.ts";
 
 /**
  * Tests the Windows code of the daemon on other systems, with the calls of Node unchanged: there the name of a pipe is a file
@@ -30,7 +30,7 @@ it("a pipe is named for the state folder, and no folder is made or checked", asy
   expect(folders).toEqual([expect.stringMatching(/^\\\\\.\\pipe\\claude-agents-mcp-[0-9a-f]{16}-$/)]);
   expect(await socketFolders(join(root, "other"), "win32")).not.toEqual(folders);
   expect(await existingFolders(folders)).toEqual(folders);
-  await makePrivate(folders[0]!);
+  await createPrivateFolder(folders[0]!);
   expect(existsSync(folders[0]!)).toBe(false);
 });
 
@@ -41,11 +41,11 @@ it("a name belongs to one daemon, clients reach the daemon by name, and its end 
   expect(path).toBe(`${folders[0]!}n.sock`);
   await expect(bind(createServer(), naming)).rejects.toThrow('Another daemon has the name "n"');
   (await connectByName(folders, "n")).destroy();
-  await sweep(folders);
+  await removeDeadSockets(folders);
   await release();
   server.close();
   const failure: unknown = await connectByName(folders, "n").catch((error: unknown) => error);
-  expect(isAbsent(failure)).toBe(true);
+  expect(isNotListening(failure)).toBe(true);
 });
 
 it("daemons are found in the list of all pipes", async () => {
@@ -55,14 +55,14 @@ it("daemons are found in the list of all pipes", async () => {
   for (const pipe of [`${own}one.sock`, `${own}one.starting`, "claude-agents-mcp-0000-two.sock", "other"]) {
     writeFileSync(join(list, pipe), "");
   }
-  expect(await socketsIn(folders)).toEqual([{ name: "one", path: `${folders[0]!}one.sock` }]);
+  expect(await listSockets(folders)).toEqual([{ name: "one", path: `${folders[0]!}one.sock` }]);
 });
 
 it("one client at a time gets the turn to start the daemon; the others wait for its end", async () => {
-  const endTurn = await takeTurn(folders, "n", 5_000);
-  expect(await takeTurn(folders, "n", 50)).toBeUndefined();
+  const endTurn = await acquireStartMutex(folders, "n", 5_000);
+  expect(await acquireStartMutex(folders, "n", 50)).toBeUndefined();
   endTurn?.();
-  const next = await takeTurn(folders, "n", 5_000);
+  const next = await acquireStartMutex(folders, "n", 5_000);
   expect(next).toBeTypeOf("function");
   next?.();
 });
@@ -78,7 +78,7 @@ it("a daemon is started without a shell, writes to its log, and reports readines
     'console.error(process.argv.slice(2).join(" "), process.env.TZ, process.env.FOO); writeSync(3, "ready other\\n");',
   );
   expect(name).toBe("other");
-  expect(readFileSync(logOf(root, "n"), "utf8")).toBe("daemon run --ready-fd 3 --spares 2 UTC undefined\n");
+  expect(readFileSync(logPath(root, "n"), "utf8")).toBe("daemon run --ready-fd 3 --spares 2 UTC undefined\n");
   await expect(begin('console.error("claude-agents-mcp: no luck"); process.exit(3);')).rejects.toThrow("no luck");
   vi.unstubAllEnvs();
 });

@@ -6,13 +6,13 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { isRunning, startTime } from "../../src/claude/supervise/tree.ts";
-import { DeathRecord } from "../../src/daemon/deaths.ts";
-import { makePrivate, socketFolders } from "../../src/daemon/folders.ts";
+import { RunningFile } from "../../src/daemon/running-file.ts";
+import { createPrivateFolder, socketFolders } from "../../src/daemon/socket-folders.ts";
 import { Listener } from "../../src/daemon/listener.ts";
 import { examine } from "../../src/doctor/checks.ts";
 import { planInstall, planUninstall, type Aim } from "../../src/install/change.ts";
 import { CLIENTS, type Scope } from "../../src/install/clients.ts";
-import { thesePlaces } from "../../src/install/places.ts";
+import { createPlaces } from "../../src/install/places.ts";
 import { useMachine } from "../kit/install/doctor-machine.ts";
 
 /** Findings of `doctor` about clients, daemons, the store and disk space. Other findings: doctor.test.ts. */
@@ -20,7 +20,7 @@ import { useMachine } from "../kit/install/doctor-machine.ts";
 const machine = useMachine();
 const { at } = machine;
 
-async function textOf(id: string, seen = machine.seen()): Promise<string> {
+async function textOf(id: string, seen = machine.toMachine()): Promise<string> {
   const [first] = (await examine(seen, () => undefined)).filter((each) => each.id === id);
   return first?.text ?? "";
 }
@@ -28,7 +28,7 @@ async function textOf(id: string, seen = machine.seen()): Promise<string> {
 describe("entries of clients", () => {
   function aimAt(id: string, scope: Scope = "user"): Aim & { file: string } {
     const client = CLIENTS.find((each) => each.id === id)!;
-    const places = thesePlaces(machine.environment, at("work"));
+    const places = createPlaces(machine.environment, at("work"));
     return { client, scope, places, stateFolder: machine.stateFolder, file: client.files[scope]!(places) };
   }
 
@@ -82,7 +82,7 @@ describe("entries of clients", () => {
     const { gone } = entry();
     const aim = aimAt("codex", "project");
     await write(aim, command, ...args, "--sandbox", "required");
-    const found = await machine.fault();
+    const found = await machine.onlyFault();
     expect(found).toMatchObject({
       id: "clients",
       level: "error",
@@ -99,7 +99,7 @@ describe("entries of clients", () => {
     writeFileSync(other, "");
     const aim = aimAt("claude-desktop");
     await write(aim, process.execPath, "--no-warnings", other);
-    const found = await machine.fault();
+    const found = await machine.onlyFault();
     expect(found).toMatchObject({ id: "clients", level: "warning", fix: "claude-agents-mcp install claude-desktop" });
     expect(found.text).toBe(`Claude Desktop starts another installation, ${other}, by its entry in ${aim.file}.`);
     await (await planUninstall(aim)).perform();
@@ -110,7 +110,7 @@ describe("entries of clients", () => {
     const { file } = aimAt("vscode");
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, '{ "servers": { "key": "sk-secret" ');
-    const found = await machine.fault();
+    const found = await machine.onlyFault();
     expect(found).toMatchObject({ id: "clients", level: "warning", fix: "claude-agents-mcp install vscode --print" });
     expect(found.text).toContain(`${file} is not valid JSON`);
     expect(found.text).not.toContain("secret");
@@ -164,7 +164,7 @@ describe("daemons", () => {
     const ends = [await daemon("late", "2100-01-01T00:00:00.000Z")];
     expect(await machine.faults()).toEqual([]);
     ends.push(await daemon("early", "2026-01-01T00:00:00.000Z"));
-    const found = await machine.fault();
+    const found = await machine.onlyFault();
     expect(found).toMatchObject({ id: "daemons", level: "warning", fix: "claude-agents-mcp daemon stop early" });
     expect(found.text).toContain(`${file} was changed after the start of the daemon early`);
     for (const end of ends) await end();
@@ -175,7 +175,7 @@ describe("daemons", () => {
     const ends = [await daemon("same", "2100-01-01T00:00:00.000Z", own)];
     expect(await machine.faults()).toEqual([]);
     ends.push(await daemon("other", "2100-01-01T00:00:00.000Z", "/elsewhere/config.json"));
-    const found = await machine.fault();
+    const found = await machine.onlyFault();
     expect(found).toMatchObject({ id: "daemons", level: "warning", fix: "claude-agents-mcp daemon stop other" });
     expect(found.text).toContain(`The daemon other reads the user's file /elsewhere/config.json, and not ${own}`);
     for (const end of ends) await end();
@@ -183,18 +183,18 @@ describe("daemons", () => {
 
   it("a daemon that does not answer is a warning, with its pid if recorded", async () => {
     const folder = join(machine.stateFolder, "run");
-    await makePrivate(folder);
+    await createPrivateFolder(folder);
     const mute = createServer((socket) => socket.destroy()).listen(join(folder, "mute.sock"));
     await once(mute, "listening");
-    const found = await machine.fault();
+    const found = await machine.onlyFault();
     expect(found).toMatchObject({ id: "daemons", level: "warning", fix: "claude-agents-mcp daemon logs mute" });
     expect(found.text).toContain("The daemon mute does not answer, and its pid is not recorded");
-    const record = new DeathRecord(machine.stateFolder, "mute", {
+    const record = new RunningFile(machine.stateFolder, "mute", {
       pid: process.pid,
       startedAt: (await startTime(process.pid)) ?? "",
     });
     await record.begin(isRunning);
-    const named = await machine.fault();
+    const named = await machine.onlyFault();
     const pid = String(process.pid);
     expect(named).toMatchObject({ level: "warning", fix: "claude-agents-mcp daemon stop mute" });
     expect(named.text).toContain(`The daemon mute (pid ${pid}) does not answer`);
@@ -208,8 +208,8 @@ describe("daemons", () => {
 });
 
 it("a store that is not a file is called in memory only if no other server shares it", async () => {
-  expect(await textOf("store", machine.seen({}, ["--store", "memory:"]))).toContain("in memory");
-  const elsewhere = await textOf("store", machine.seen({ store: undefined, isStoreShared: true }));
+  expect(await textOf("store", machine.toMachine({}, ["--store", "memory:"]))).toContain("in memory");
+  const elsewhere = await textOf("store", machine.toMachine({ store: undefined, isStoreShared: true }));
   expect(elsewhere).not.toContain("memory");
   expect(elsewhere).toContain("claude-agents-mcp sessions list");
 });
@@ -224,7 +224,7 @@ it("`doctor` reports the space of store, logs and cache, including files beside 
   write(200_000, "state", "claude-agents-mcp", "logs", "daemon-a.log");
   write(100_000, "audit.jsonl");
   write(2_000_000, "cache", "claude-agents-mcp", "compiled", "v20", "a");
-  const seen = machine.seen({}, ["--store", at("kept", "store.db"), "--audit-log", at("audit.jsonl")]);
+  const seen = machine.toMachine({}, ["--store", at("kept", "store.db"), "--audit-log", at("audit.jsonl")]);
   expect(await textOf("disk", seen)).toContain("Store 1.3 MB, logs 0.3 MB, cache 2.0 MB ");
 });
 
@@ -234,10 +234,10 @@ it("`doctor` names each settings file ignored by Claude Code once, and warns if 
     { file, path: "hooks.Stop", message: "Expected array, but received string" },
     { file, path: "hooks", message: "Expected object" },
   ]);
-  const found = await machine.fault();
+  const found = await machine.onlyFault();
   expect(found).toMatchObject({ id: "claude-settings", level: "error" });
   expect(found.text).toContain(`ignores all of ${file}, its deny rules and hooks included: hooks.Stop: Expected array`);
   expect(readFileSync(at("asked"), "utf8")).toContain('"subtype":"get_settings"');
   writeFileSync(at("settings-answer"), "");
-  expect(await machine.fault()).toMatchObject({ id: "claude-settings", level: "warning" });
+  expect(await machine.onlyFault()).toMatchObject({ id: "claude-settings", level: "warning" });
 });

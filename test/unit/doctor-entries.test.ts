@@ -4,11 +4,11 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { checkClients } from "../../src/doctor/clients.ts";
-import { checkClaude } from "../../src/doctor/programs.ts";
+import { checkClaude } from "../../src/doctor/check-runtime.ts";
 import { SDK_PACKAGE } from "../../src/packages/pinned.ts";
 import { planInstall, type Aim } from "../../src/install/change.ts";
 import { CLIENTS, type Scope } from "../../src/install/clients.ts";
-import { thesePlaces } from "../../src/install/places.ts";
+import { createPlaces } from "../../src/install/places.ts";
 import { useMachine } from "../kit/install/doctor-machine.ts";
 
 /** Findings of `doctor` about settings in entries of clients, and about a login before Claude Code is installed. */
@@ -18,7 +18,7 @@ const { at } = machine;
 
 function aimAt(id: string, scope: Scope = "user"): Aim & { file: string } {
   const client = CLIENTS.find((each) => each.id === id)!;
-  const places = thesePlaces(machine.environment, at("work"));
+  const places = createPlaces(machine.environment, at("work"));
   return { client, scope, places, stateFolder: machine.stateFolder, file: client.files[scope]!(places) };
 }
 
@@ -91,7 +91,7 @@ describe("entries with settings that the server refuses", () => {
       writeFileSync(userFile(), JSON.stringify({ bounds: { toolsets: ["agent"] } }));
       const aim = aimAt(row.id);
       await write(aim, row.flags ?? [], row.more);
-      const [found, ...others] = await checkClients(machine.seen());
+      const [found, ...others] = await checkClients(machine.toMachine());
       expect(others).toEqual([]);
       expect(found?.level).toBe("error");
       const { title } = aim.client;
@@ -105,19 +105,19 @@ describe("entries with settings that the server refuses", () => {
 });
 
 it("`doctor` reports settings that servers refuse, and variables without effect", async () => {
-  const found = await machine.fault(machine.seen({}, ["--max-live", "many"]));
+  const found = await machine.onlyFault(machine.toMachine({}, ["--max-live", "many"]));
   expect(found).toMatchObject({ id: "settings", level: "error" });
   expect(found.text).toContain("--max-live");
   machine.environment["CLAUDE_CODE_MCP_MAX_LIFE"] = "3";
-  const unknown = await machine.fault();
+  const unknown = await machine.onlyFault();
   expect(unknown).toMatchObject({ id: "settings", level: "warning", fix: "unset CLAUDE_CODE_MCP_MAX_LIFE" });
   machine.typeFix(unknown);
   expect(await machine.faults()).toEqual([]);
   // The value is valid, but no client of a daemon may give the setting.
   machine.environment["CLAUDE_CODE_MCP_MAX_LIVE"] = "3";
   machine.environment["CLAUDE_CODE_MCP_SPARES"] = "0";
-  expect(await machine.faults(machine.seen({}, ["--daemon", "off"]))).toEqual([]);
-  const ofServer = await machine.fault();
+  expect(await machine.faults(machine.toMachine({}, ["--daemon", "off"]))).toEqual([]);
+  const ofServer = await machine.onlyFault();
   const names = "CLAUDE_CODE_MCP_MAX_LIVE, CLAUDE_CODE_MCP_SPARES";
   expect(ofServer.text).toContain(`started with this environment is refused: ${names} belong to the server`);
   machine.typeFix(ofServer);
@@ -127,7 +127,7 @@ it("`doctor` reports settings that servers refuse, and variables without effect"
 it("an entry that serves no MCP client is an error, with a command that repairs the entry", async () => {
   const aim = aimAt("cursor", "project");
   await write(aim, ["console"]);
-  const found = await machine.fault();
+  const found = await machine.onlyFault();
   expect(found).toMatchObject({ level: "error", fix: "claude-agents-mcp install cursor --scope project" });
   expect(found.text).toContain(`its entry in ${aim.file} runs "claude-agents-mcp console"`);
 });
@@ -136,14 +136,14 @@ it("an entry that requires a sandbox is an error if no sandbox is available", as
   await write(aimAt("zed"), ["--sandbox", "required"]);
   expect(await machine.faults()).toEqual([]);
   const sandboxProblem = async () => Promise.resolve("bwrap cannot be found in PATH.");
-  const found = await machine.fault(machine.seen({ sandboxProblem }));
+  const found = await machine.onlyFault(machine.toMachine({ sandboxProblem }));
   expect(found).toMatchObject({ id: "clients", level: "error" });
   expect(found.text).toContain('has sandbox "required", and no sandbox is available. bwrap cannot');
 });
 
 it("an entry that names a missing Claude Code is an error", async () => {
   await write(aimAt("zed"), ["--claude-path", at("claude")]);
-  const found = await machine.fault();
+  const found = await machine.onlyFault();
   expect(found).toMatchObject({ id: "clients", level: "error" });
   expect(found.text).toContain(`has the Claude Code ${at("claude")}, which does not exist.`);
   writeFileSync(at("claude"), "");
@@ -163,14 +163,14 @@ it("settings that the server accepts are no fault, also with variables of the cl
 
 it("an entry with an unknown variable, too short a timeout or a daemon that does not run is a warning", async () => {
   await write(aimAt("cursor"), [], { env: { CLAUDE_CODE_MCP_MAX_LIFE: "2" } });
-  const unknown = await machine.fault();
+  const unknown = await machine.onlyFault();
   expect(unknown).toMatchObject({ level: "warning" });
   expect(unknown.text).toMatch(/^Cursor: CLAUDE_CODE_MCP_MAX_LIFE is not a setting .*MAX_LIVE\? It is in "env" of /);
   rmSync(aimAt("cursor").file);
 
   const query = ["--toolsets", "agent,query"];
   await write(aimAt("codex"), query);
-  const early = await machine.fault();
+  const early = await machine.onlyFault();
   expect(early).toMatchObject({ level: "warning", fix: "claude-agents-mcp install codex -- --toolsets agent,query" });
   expect(early.text).toContain('"tool_timeout_sec"');
   expect(early.text).toContain("may take 300 s");
@@ -178,7 +178,7 @@ it("an entry with an unknown variable, too short a timeout or a daemon that does
   expect(await machine.faults()).toEqual([]);
 
   await write(aimAt("codex"), ["--daemon", "work"]);
-  const absent = await machine.fault();
+  const absent = await machine.onlyFault();
   expect(absent).toMatchObject({ level: "warning", fix: "claude-agents-mcp daemon run --daemon work" });
   expect(absent.text).toContain("Codex CLI uses the daemon work by its entry in ");
 });
@@ -187,7 +187,7 @@ describe("a login before Claude Code is installed", () => {
   const login = async () => {
     const locate = async () =>
       Promise.resolve({ path: undefined, version: undefined, warning: undefined, toInstall: SDK_PACKAGE });
-    return (await checkClaude(machine.seen({ claude: { locate } }))).find(({ id }) => id === "login");
+    return (await checkClaude(machine.toMachine({ claude: { locate } }))).find(({ id }) => id === "login");
   };
   const file = (name: string, content: object) => {
     mkdirSync(at(".claude"), { recursive: true });
@@ -245,6 +245,6 @@ describe("a login before Claude Code is installed", () => {
     expect(found?.text).toContain("Entries of clients give one, for their own sessions: Cursor (ANTHROPIC_API_KEY).");
     expect(existsSync(aimAt("cursor").file) && readFileSync(aimAt("cursor").file, "utf8")).toContain("sk-1");
     rmSync(join(at("logged-in")));
-    expect((await machine.fault()).text).toContain("is not logged in, and the environment has no key");
+    expect((await machine.onlyFault()).text).toContain("is not logged in, and the environment has no key");
   });
 });

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 
 import { doctor } from "../../src/cli/doctor.ts";
-import { processTagOf, TAG_VARIABLE } from "../../src/claude/supervise/process-tag.ts";
-import { makePrivate } from "../../src/daemon/folders.ts";
+import { createProcessTag, TAG_VARIABLE } from "../../src/claude/supervise/process-tag.ts";
+import { createPrivateFolder } from "../../src/daemon/socket-folders.ts";
 import { CHECKS, examine } from "../../src/doctor/checks.ts";
 import type { Finding } from "../../src/doctor/finding.ts";
 import { CLAUDE, useMachine } from "../kit/install/doctor-machine.ts";
@@ -30,7 +30,7 @@ afterEach(() => {
 
 it("`doctor` finds nothing wrong on a healthy machine", async () => {
   expect(await machine.faults()).toEqual([]);
-  const ids = (await examine(machine.seen(), () => undefined)).map(({ id }) => id);
+  const ids = (await examine(machine.toMachine(), () => undefined)).map(({ id }) => id);
   // `doctor` checks a port only if one is configured.
   const expected = CHECKS.map(({ id }) => id).filter((id) => id !== "port");
   expect(ids.filter((id) => id !== "login")).toEqual(expected);
@@ -96,7 +96,7 @@ const BY_COMMAND: readonly Broken[] = [
     name: "a process of a dead server",
     breakIt: async () => {
       const store = join(machine.stateFolder, "store.db");
-      const { value } = processTagOf({ store, pid: 4_194_300, startedAt: "1" }, "a", 1);
+      const { value } = createProcessTag({ store, pid: 4_194_300, startedAt: "1" }, "a", 1);
       const child = spawn("sleep", ["600"], { env: { [TAG_VARIABLE]: value, PATH: "/usr/bin:/bin" } });
       started.push(child);
       await once(child, "spawn");
@@ -112,7 +112,7 @@ const BY_COMMAND: readonly Broken[] = [
 
 it.each(BY_COMMAND)("`doctor` names $name, and the command repairs it", async ({ breakIt, id, level, says }) => {
   await breakIt();
-  const found = await machine.fault();
+  const found = await machine.onlyFault();
   expect(found).toMatchObject({ id, level });
   expect(found.text).toContain(says);
   machine.runFix(found);
@@ -126,7 +126,7 @@ const BY_FIX: readonly Broken[] = [
     name: "the socket of a daemon that has died",
     breakIt: async () => {
       const folder = join(machine.stateFolder, "run");
-      await makePrivate(folder);
+      await createPrivateFolder(folder);
       const path = join(folder, "gone.sock");
       const program = `require("net").createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))`;
       await once(spawn(process.execPath, ["-e", program, path]), "exit");
@@ -150,7 +150,7 @@ const BY_FIX: readonly Broken[] = [
 
 it.each(BY_FIX)("`doctor` names $name, and `--fix` repairs it", async ({ breakIt, id, level, says }) => {
   await breakIt();
-  const found = await machine.fault();
+  const found = await machine.onlyFault();
   expect(found).toMatchObject({ id, level });
   expect(found.text).toContain(says);
   expect(await found.mend?.()).toMatch(/\.$/);
@@ -162,7 +162,7 @@ it("`doctor` names the folder of a former demo, and `--fix` leaves it, because a
   mkdirSync(at("tmp", "claude-agents-mcp-demo-old", "project"), { recursive: true });
   execFileSync("touch", ["-d", "2 days ago", at("tmp", "claude-agents-mcp-demo-old")]);
   const temporary = async () =>
-    (await examine(machine.seen(), () => undefined)).filter(({ id }) => id === "temporary-files");
+    (await examine(machine.toMachine(), () => undefined)).filter(({ id }) => id === "temporary-files");
   const [alone, ...others] = await temporary();
   expect(others).toEqual([]);
   expect(alone).toMatchObject({ level: "ok" });
@@ -196,28 +196,28 @@ it("`doctor` exits with the code of its checks, even if it was started with an I
 describe("findings of `doctor`", () => {
   it("`doctor` names a Claude Code that does not answer --version within 0.5 s", async () => {
     machine.claude("#!/bin/sh\nsleep 600\n");
-    const found = await machine.fault();
+    const found = await machine.onlyFault();
     expect(found).toMatchObject({ id: "claude", level: "error" });
     expect(found.text).toContain("did not answer --version within 0.5 s");
   });
 
   it("`doctor` names a missing Claude Code, with the command that installs it", async () => {
     rmSync(at("bin", "claude"));
-    const found = await machine.fault();
+    const found = await machine.onlyFault();
     expect(found).toMatchObject({ id: "claude", level: "error", fix: "npm install -g @anthropic-ai/claude-code" });
     expect(found.text).toContain(at(".local", "bin", "claude"));
   });
 
   it("`doctor` warns of a key beside a login without showing the key; a key without a login is no fault", async () => {
     machine.environment["ANTHROPIC_API_KEY"] = "sk-ant-very-secret";
-    const found = await machine.fault();
+    const found = await machine.onlyFault();
     expect(found).toMatchObject({ id: "login", level: "warning", fix: "unset ANTHROPIC_API_KEY" });
     expect(found.text).toContain("sessions are billed to ANTHROPIC_API_KEY");
     machine.typeFix(found);
     expect(await machine.faults()).toEqual([]);
     machine.environment["ANTHROPIC_API_KEY"] = "sk-ant-very-secret";
     rmSync(at("logged-in"));
-    const all = await examine(machine.seen(), () => undefined);
+    const all = await examine(machine.toMachine(), () => undefined);
     expect(all.find(({ id }) => id === "login")).toMatchObject({ level: "ok" });
     expect(JSON.stringify([found, ...all])).not.toContain("very-secret");
   });
@@ -226,15 +226,15 @@ describe("findings of `doctor`", () => {
     const { engines }: { engines: { node: string } } = JSON.parse(readFileSync("package.json", "utf8"));
     expect(engines.node).toBe(">=20.19");
     for (const nodeVersion of ["18.20.4", "20.18.9"]) {
-      expect(await machine.fault(machine.seen({ nodeVersion }))).toMatchObject({ id: "node", level: "error" });
+      expect(await machine.onlyFault(machine.toMachine({ nodeVersion }))).toMatchObject({ id: "node", level: "error" });
     }
     for (const nodeVersion of ["20.19.0", "24.0.0"])
-      expect(await machine.faults(machine.seen({ nodeVersion }))).toEqual([]);
+      expect(await machine.faults(machine.toMachine({ nodeVersion }))).toEqual([]);
   });
 
   it("`doctor` reports a full disk as an error, and one that soon is full as a warning", async () => {
     const freeBytes = (bytes: number) => ({ freeBytes: async () => Promise.resolve(bytes) });
-    const found = await machine.fault(machine.seen(freeBytes(1e6)));
+    const found = await machine.onlyFault(machine.toMachine(freeBytes(1e6)));
     expect(found).toMatchObject({ id: "disk", level: "error" });
     // No files of this product would free enough.
     expect(found.fix).toBeUndefined();
@@ -243,14 +243,14 @@ describe("findings of `doctor`", () => {
     mkdirSync(compiled, { recursive: true });
     writeFileSync(join(compiled, "a"), "");
     truncateSync(join(compiled, "a"), 60e6);
-    expect((await machine.fault(machine.seen(freeBytes(1e6)))).fix).toBe(`rm -r ${compiled}`);
-    expect(await machine.fault(machine.seen(freeBytes(2e8)))).toMatchObject({ level: "warning" });
+    expect((await machine.onlyFault(machine.toMachine(freeBytes(1e6)))).fix).toBe(`rm -r ${compiled}`);
+    expect(await machine.onlyFault(machine.toMachine(freeBytes(2e8)))).toMatchObject({ level: "warning" });
   });
 
   it("`doctor` names a store on a network file system", async () => {
     const networkKindOf = async (folder: string) =>
       Promise.resolve(folder === machine.stateFolder ? "nfs4" : undefined);
-    const found = await machine.fault(machine.seen({ networkKindOf }));
+    const found = await machine.onlyFault(machine.toMachine({ networkKindOf }));
     expect(found).toMatchObject({ id: "store", level: "error" });
     expect(found.text).toContain("nfs4");
   });
@@ -263,20 +263,20 @@ describe("findings of `doctor`", () => {
       const address = server.address();
       return `127.0.0.1:${String(typeof address === "object" ? address?.port : 0)}`;
     };
-    const found = await machine.fault(machine.seen({}, ["--http", await port({})]));
+    const found = await machine.onlyFault(machine.toMachine({}, ["--http", await port({})]));
     expect(found).toMatchObject({ id: "port", level: "error" });
     expect(found.text).toContain("EADDRINUSE");
     const [, ...args] = found.fix?.split(" ") ?? [];
-    expect(await machine.faults(machine.seen({}, args))).toEqual([]);
+    expect(await machine.faults(machine.toMachine({}, args))).toEqual([]);
     const ours = await port({ status: "ok", version: "1", uptimeSeconds: 1 });
-    expect(await machine.faults(machine.seen({}, ["--http", ours]))).toEqual([]);
+    expect(await machine.faults(machine.toMachine({}, ["--http", ours]))).toEqual([]);
   });
 
   it("`doctor` reports a missing sandbox as a fault only if a sandbox is required", async () => {
     const problem = "bwrap cannot be found in PATH. Install (Debian and Ubuntu: apt-get install bubblewrap).";
     const sandboxProblem = async () => Promise.resolve(problem);
-    expect(await machine.faults(machine.seen({ sandboxProblem }))).toEqual([]);
-    const required = await machine.fault(machine.seen({ sandboxProblem }, ["--sandbox", "required"]));
+    expect(await machine.faults(machine.toMachine({ sandboxProblem }))).toEqual([]);
+    const required = await machine.onlyFault(machine.toMachine({ sandboxProblem }, ["--sandbox", "required"]));
     expect(required).toMatchObject({ id: "sandbox", level: "error", fix: "sudo apt-get install bubblewrap" });
   });
 });
@@ -284,7 +284,7 @@ describe("findings of `doctor`", () => {
 it("a check that hangs or fails is a finding, and a slow check is named", async () => {
   const slow: string[] = [];
   const never = new Promise<Finding[]>(() => undefined);
-  const found = await examine(machine.seen(), (subject) => void slow.push(subject), [
+  const found = await examine(machine.toMachine(), (subject) => void slow.push(subject), [
     { id: "one", subject: "one", ms: 30, find: async () => never },
     { id: "two", subject: "two", ms: 30, find: async () => Promise.reject(new Error("broken")) },
   ]);

@@ -5,8 +5,8 @@ import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import type { PermissionUpdate } from "../../src/domain/permission.ts";
 import { statusOf } from "../../src/domain/session.ts";
 import {
-  type Between,
-  errorsOf,
+  type BackendOverride,
+  collectErrors,
   LEASE_MS,
   message,
   nodesWithShim,
@@ -21,22 +21,22 @@ const MASKED = "[masked]";
 let world: World;
 afterEach(() => world.close());
 
-function start(between?: { a?: Between; b?: Between }): World {
+function start(between?: { a?: BackendOverride; b?: BackendOverride }): World {
   world = nodesWithShim(between);
   return world;
 }
 
 /** Kills node a while a session has a request open; the process of the session lives on in its shim. */
-async function killOwner(over: Partial<SessionOptions> = {}, between?: { a?: Between; b?: Between }) {
+async function killOwner(over: Partial<SessionOptions> = {}, between?: { a?: BackendOverride; b?: BackendOverride }) {
   const { a, clock } = start(between);
   const id = await a.open("begin", undefined, over);
-  const process = a.runtime.of(id);
-  await a.seen(id, "process.started");
+  const process = a.runtime.lastProcess(id);
+  await a.waitForEvent(id, "process.started");
   process.sayLine(3, message("one"));
   process.sayLine(4, { type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
   process.ask("r1");
   process.sayLine(5, { type: "alive" }, message("two"));
-  await a.seen(id, "message", 3);
+  await a.waitForEvent(id, "message", 3);
   a.die();
   clock.advance(LEASE_MS);
   return { ...world, id, former: process };
@@ -45,7 +45,7 @@ async function killOwner(over: Partial<SessionOptions> = {}, between?: { a?: Bet
 /** Waits until `runtime` has attached to a process, and returns the process. */
 async function attachedProcess({ runtime }: TestNode, id: string) {
   await runtime.moments.until(() => runtime.reattached.length > 0);
-  return runtime.of(id);
+  return runtime.lastProcess(id);
 }
 
 const eventTypes = async (node: TestNode, id: string) => (await node.story(id)).split(" ");
@@ -73,7 +73,7 @@ describe("a session whose owner died while its process lives on", () => {
     process.sayLine(6, message("three"));
     process.promptId = shown.state.turn!.id;
     process.finish();
-    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "done" } });
+    expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "done" } });
     const story = await eventTypes(b, id);
     expect(story.filter((type) => /process|turn/.test(type))).toEqual([
       "turn.started",
@@ -124,16 +124,16 @@ describe("a session whose owner died while its process lives on", () => {
     });
     const c = world.connect("c", undefined, reaching(true));
     c.runtime.shim = SHIM;
-    const id = await c.asked();
+    const id = await c.openWithRequest();
     c.die();
     clock.advance(LEASE_MS);
     const d = world.connect("d", undefined, reaching(false));
-    d.runtime.standing = "ours";
+    d.runtime.shimStanding = "ours";
     expect((await d.engine.get("local", id)).state.requests).toHaveLength(1);
     await clock.pass(5_000);
     expect((await d.engine.get("local", id)).state.requests).toHaveLength(1);
     await clock.pass(5_000);
-    expect(await d.seen(id, "permission.answered")).toMatchObject({ data: { behavior: "deny", by: "rule" } });
+    expect(await d.waitForEvent(id, "permission.answered")).toMatchObject({ data: { behavior: "deny", by: "rule" } });
   });
 
   it("a process keeps its slot when its session is taken over", async () => {
@@ -145,12 +145,12 @@ describe("a session whose owner died while its process lives on", () => {
 
   it("a turn is lost, and its process killed, if lines of the process are missing at the takeover", async () => {
     const { b, id } = await killOwner();
-    b.runtime.lost = 2;
+    b.runtime.lostLines = 2;
     await b.engine.get("local", id);
-    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
     expect(await b.story(id)).toMatch(/notice notice process\.exited permission\.answered turn\.ended$/);
     expect((await b.log(id)).findLast(({ type }) => type === "notice")).toMatchObject({ data: { kind: "data_loss" } });
-    expect(b.runtime.of(id).calls).toEqual(["push begin", "kill"]);
+    expect(b.runtime.lastProcess(id).calls).toEqual(["push begin", "kill"]);
     await b.runtime.moments.until(() => b.runtime.leftovers.length > 0);
   });
 
@@ -158,18 +158,18 @@ describe("a session whose owner died while its process lives on", () => {
     const { a, b, clock } = start();
     const request = { options: { cwd: "/repo" }, prompt: { text: "begin", limits: { endWithClient: true } } };
     const { sessionId } = await a.engine.open(LOCAL_CALLER, request);
-    await a.seen(sessionId, "process.started");
+    await a.waitForEvent(sessionId, "process.started");
     a.die();
     clock.advance(LEASE_MS);
     await b.engine.get("local", sessionId);
-    expect(await b.seen(sessionId, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(await b.waitForEvent(sessionId, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
     expect([b.runtime.reattached.length, b.runtime.leftovers.length]).toEqual([0, 1]);
   });
 
   it("only one of two servers that could attach to a process attaches", async () => {
     const { b, id } = await killOwner();
     const c = world.connect("c");
-    c.runtime.standing = "ours";
+    c.runtime.shimStanding = "ours";
     await Promise.all([b, c].map(async ({ engine }) => engine.get("local", id)));
     await Promise.all([b, c].map(async ({ engine }) => engine.get("local", id)));
     expect(b.runtime.reattached.length + c.runtime.reattached.length).toBe(1);
@@ -180,12 +180,12 @@ describe("a session whose owner died while its process lives on", () => {
 describe("a session whose process only another daemon may attach to", () => {
   it("the session is shown unchanged; a refused command names the daemon and how long the process is kept", async () => {
     const { b, clock, id } = await killOwner();
-    b.runtime.standing = "theirs";
+    b.runtime.shimStanding = "theirs";
     const before = await b.backend.rows.get(id);
     await clock.pass(SWEEP_MS);
     expect(await b.engine.get("local", id)).toEqual(before);
     expect(await b.engine.list({ principal: "local", limit: 1 })).toEqual([before]);
-    const refused = await errorsOf([
+    const refused = await collectErrors([
       b.engine.prompt("local", id, { text: "go on" }),
       b.engine.cancel("local", id, { by: "ann" }),
     ]);
@@ -196,11 +196,11 @@ describe("a session whose process only another daemon may attach to", () => {
 
   it("the turn is lost once no daemon has its process any more", async () => {
     const { b, clock, id } = await killOwner();
-    b.runtime.standing = "theirs";
+    b.runtime.shimStanding = "theirs";
     await b.engine.get("local", id);
-    b.runtime.standing = "gone";
+    b.runtime.shimStanding = "gone";
     await clock.pass(SWEEP_MS);
-    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
   });
 });
 
@@ -213,7 +213,7 @@ describe("a request that Claude Code sends again after a takeover", () => {
     const process = await attachedProcess(b, id);
     process.ask("r1");
     process.say(message("then"));
-    await b.seen(id, "message", 4);
+    await b.waitForEvent(id, "message", 4);
     expect((await eventTypes(b, id)).filter((type) => type === "permission.asked")).toHaveLength(1);
     expect(process.calls).toEqual(["push begin"]);
   });
@@ -223,7 +223,7 @@ describe("a request that Claude Code sends again after a takeover", () => {
     const masking = { mask: (event: object) => JSON.parse((mask ?? String)(JSON.stringify(event))) as never };
     const c = world.connect("c", undefined, masking);
     c.runtime.shim = SHIM;
-    const id = await c.asked();
+    const id = await c.openWithRequest();
     const updatedPermissions: PermissionUpdate[] = [{ type: "setMode", mode: "plan", destination: "session" }];
     const decision = { behavior: "allow" as const, updatedInput: input, updatedPermissions };
     const data = { requestId: "r1", by: "caller", forSession: false, decision };
@@ -241,7 +241,7 @@ describe("a request that Claude Code sends again after a takeover", () => {
 
   it("an answered request that is sent again gets its recorded answer, with the permission changes", async () => {
     const { b, id, process, updatedPermissions } = await reaskAnswered();
-    await process.called("answer r1 allow");
+    await process.waitForCall("answer r1 allow");
     expect(process.decisions).toEqual([{ behavior: "allow", updatedInput: input, updatedPermissions }]);
     expect(b.runtime.reattached).toMatchObject([{ reattach: { changes: updatedPermissions } }]);
     expect((await eventTypes(b, id)).filter((type) => type.startsWith("permission"))).toHaveLength(2);
@@ -249,7 +249,7 @@ describe("a request that Claude Code sends again after a takeover", () => {
 
   it("an answered request that is sent again is opened anew if masking removed part of its answer from the log", async () => {
     const { b, id, process } = await reaskAnswered((text) => text.replaceAll("make it", MASKED));
-    await b.seen(id, "permission.asked", 2);
+    await b.waitForEvent(id, "permission.asked", 2);
     expect((await b.engine.get("local", id)).state.requests).toMatchObject([{ requestId: "r1" }]);
     expect(JSON.stringify(await b.log(id))).not.toContain("make it");
     expect(process.decisions).toEqual([]);

@@ -5,7 +5,7 @@ import { BOUNDS, type Bound } from "../../src/domain/approvals/risk.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { PERMISSION_MODES, PermissionUpdate } from "../../src/domain/permission.ts";
 import { SCOPES } from "../../src/domain/principal.ts";
-import { boundOf, checkModeWithin, leftOut, mayUseMode, decisionWithin } from "../../src/engine/policy/bound.ts";
+import { boundOf, checkModeWithin, leftOutText, mayUseMode, decisionWithin } from "../../src/engine/policy/bound.ts";
 import { withinBound } from "../../src/engine/policy/bounded-options.ts";
 describe("the setting `--caller-approves`", () => {
   it.each([
@@ -123,10 +123,10 @@ describe("options that would approve on the caller's behalf", () => {
 
 describe("the notice about omitted options", () => {
   it("a notice about an omitted option quotes at most 300 characters of the option", () => {
-    expect(leftOut("x".repeat(300), "edits")).toContain(
+    expect(leftOutText("x".repeat(300), "edits")).toContain(
       `${"x".repeat(300)}: left out, because it lets more run without asking`,
     );
-    expect(leftOut("x".repeat(301), "edits")).toContain(`${"x".repeat(300)}...: left out`);
+    expect(leftOutText("x".repeat(301), "edits")).toContain(`${"x".repeat(300)}...: left out`);
   });
 });
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { AwakeClock } from "../../src/engine/clock.ts";
-import { Ages } from "../../src/engine/retention.ts";
+import { ClockWatch } from "../../src/engine/retention.ts";
 import { ManualClock } from "../kit/step/clock.ts";
 import { twoNodes } from "../kit/step/two-nodes.ts";
 import { POLICY, SECOND } from "../kit/step/walk.ts";
@@ -97,8 +97,8 @@ describe.each(JUMPS)("a jump of the system clock by %i ms", (jump) => {
   it("no turn, request or idle process ends early after the system clock jumps", async () => {
     const world = twoNodes();
     const { a, b, clock } = world;
-    const [running, asking] = [await a.open(), await a.asked()];
-    const idle = await a.rested();
+    const [running, asking] = [await a.open(), await a.openWithRequest()];
+    const idle = await a.openIdle();
     const left = (await a.engine.get("local", asking)).state.requests[0]!.expiresAt - clock.now();
     clock.set(jump);
     await clock.pass(60 * SECOND);
@@ -112,23 +112,23 @@ describe.each(JUMPS)("a jump of the system clock by %i ms", (jump) => {
     }
     await b.engine.answer(LOCAL_CALLER, asking, { requestId: "r1", decision: "allow", by: "caller" });
     for (const id of [running, asking]) {
-      a.runtime.of(id).finish();
-      expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "done" } });
+      a.runtime.lastProcess(id).finish();
+      expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "done" } });
     }
     await clock.pass(POLICY.idleProcessMs);
-    expect(a.runtime.of(idle).gone).toBe(true);
+    expect(a.runtime.lastProcess(idle).gone).toBe(true);
     await world.close();
   });
 
   it("no session is deleted by age for an hour after the system clock jumps by more than a day", () => {
     const clock = new ManualClock();
-    const ages = new Ages(clock);
-    expect(ages.areTrue()).toBe(true);
+    const ages = new ClockWatch(clock);
+    expect(ages.isTrusted()).toBe(true);
     clock.set(jump);
-    expect(ages.areTrue()).toBe(Math.abs(jump) <= DAY);
+    expect(ages.isTrusted()).toBe(Math.abs(jump) <= DAY);
     clock.advance(HOUR - 1);
-    expect(ages.areTrue()).toBe(Math.abs(jump) <= DAY);
+    expect(ages.isTrusted()).toBe(Math.abs(jump) <= DAY);
     clock.advance(1);
-    expect(ages.areTrue()).toBe(true);
+    expect(ages.isTrusted()).toBe(true);
   });
 });

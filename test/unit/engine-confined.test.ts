@@ -75,27 +75,27 @@ it("a session keeps the options of the admin who started it, whichever caller of
   const { sessionId } = await a.engine.create({ ...ANN, scopes: SCOPES }, options);
   await a.engine.prompt("ann", sessionId, { text: "go on" });
   await a.runtime.started(1);
-  expect(a.runtime.of(sessionId).calls).toEqual(["push go on"]);
+  expect(a.runtime.lastProcess(sessionId).calls).toEqual(["push go on"]);
 });
 
 describe("a session of a principal that another server of the store does not know", () => {
   it("a server does not resume a session of an unknown principal after its owner died, even with `onLost`", async () => {
     const id = await a.open("begin", undefined, { onLost: "resume" }, "ann");
-    await a.seen(id, "process.started");
-    b.runtime.unknown.add("ann");
+    await a.waitForEvent(id, "process.started");
+    b.runtime.unknownPrincipals.add("ann");
     a.die();
     world.clock.advance(30_000);
     await b.engine.get("ann", id);
-    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
     expect(b.runtime.processes).toEqual([]);
     expect(b.runtime.leftovers).toHaveLength(1);
   });
 
   it("a server that does not know the principal of a session takes no prompt for it, and starts no process", async () => {
     const id = await a.open("begin", undefined, {}, "ann");
-    a.runtime.of(id).finish();
-    await a.seen(id, "turn.ended");
-    b.runtime.unknown.add("ann");
+    a.runtime.lastProcess(id).finish();
+    await a.waitForEvent(id, "turn.ended");
+    b.runtime.unknownPrincipals.add("ann");
     const refused = { code: "PERMISSION_DENIED" };
     await expect(b.engine.prompt("ann", id, { text: "x" })).rejects.toMatchObject(refused);
     await expect(b.engine.fork(ANN, id, { text: "x" })).rejects.toMatchObject(refused);
@@ -107,12 +107,12 @@ describe("a session of a principal that another server of the store does not kno
 });
 
 it("a session of another principal is unreachable by its transcript, for every use", async () => {
-  const id = await a.rested();
+  const id = await a.openIdle();
   a.runtime.found.set(id, { cwd: "/repo" });
   // The transcript that `/clear` has created is unreachable too.
   const cleared = "22222222-2222-4222-8222-222222222222";
   a.runtime.found.set(cleared, { cwd: "/repo" });
-  a.runtime.of(id).say({ type: "reported", transcriptId: cleared });
+  a.runtime.lastProcess(id).say({ type: "reported", transcriptId: cleared });
   await expect.poll(async () => (await a.engine.get(LOCAL_CALLER.principal, id)).state.transcriptId).toBe(cleared);
   for (const fork of [false, true]) {
     for (const sessionId of [id, cleared]) {

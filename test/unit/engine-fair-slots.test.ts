@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { SessionRecord, ShimStanding } from "../../src/engine/ports.ts";
+import type { SessionRecord, ShimRelation } from "../../src/engine/ports.ts";
 import { ProcessLimiter, type SlotWait, waitingNotice } from "../../src/engine/process-limiter.ts";
 
 /** `ProcessLimiter` shares out process slots between the connections of a node. */
@@ -14,7 +14,7 @@ const record = (id: string, since: number, waiting: boolean) =>
 
 interface Kept {
   readonly kept: readonly SessionRecord[];
-  readonly standing: ShimStanding;
+  readonly standing: ShimRelation;
 }
 
 async function findAdmitted(
@@ -55,7 +55,7 @@ it("a connection with fewer processes gets the next slot, even if it came later"
 
 it("a process of a dead server keeps its slot as long as a shim holds the process", async () => {
   const kept = [record("x1", 1, false)];
-  const admitted = async (standing: ShimStanding) => findAdmitted([record("b1", 2, true)], 1, { kept, standing });
+  const admitted = async (standing: ShimRelation) => findAdmitted([record("b1", 2, true)], 1, { kept, standing });
   expect(await Promise.all((["ours", "theirs", "gone"] as const).map(admitted))).toEqual([[], [], ["b1"]]);
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/domain/command.ts";
 import { withAnswers } from "../../src/domain/approvals/questions.ts";
-import { parseRule, readDenying, readRule } from "../../src/domain/approvals/rule.ts";
+import { parseRule, parseDenyRule, readRule } from "../../src/domain/approvals/rule.ts";
 import type { Scope } from "../../src/domain/principal.ts";
 import { checkAnswers, checkOptions, isNested } from "../../src/engine/policy/gate.ts";
 import { objectionTo } from "../../src/engine/policy/operator.ts";
@@ -135,7 +135,7 @@ describe("the text of a rule", () => {
     ["Unheard(x)", "Unheard", undefined],
     ["(x)", "", undefined],
   ])("a denying rule covers the whole tool if it cannot be read: %s", (text, toolName, content) => {
-    expect(readDenying(text)).toEqual({ text, toolName, content });
+    expect(parseDenyRule(text)).toEqual({ text, toolName, content });
   });
 });
 

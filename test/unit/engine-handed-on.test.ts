@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Command } from "../../src/domain/command.ts";
 import {
-  type Between,
+  type BackendOverride,
   Gate,
   gatedAppend,
   LEASE_MS,
@@ -16,7 +16,7 @@ import { SHIM } from "../kit/step/walk.ts";
 let world: World;
 afterEach(() => world.close());
 
-function start(between?: { a?: Between; b?: Between }): World {
+function start(between?: { a?: BackendOverride; b?: BackendOverride }): World {
   world = nodesWithShim(between);
   return world;
 }
@@ -26,8 +26,8 @@ describe("lines of Claude Code behind a shim", () => {
     const gate = new Gate();
     const { a } = start({ a: gatedAppend(gate) });
     const id = await a.open();
-    const process = a.runtime.of(id);
-    await a.seen(id, "process.started");
+    const process = a.runtime.lastProcess(id);
+    await a.waitForEvent(id, "process.started");
     gate.closed = true;
     process.sayLine(1, message("one"));
     process.sayLine(2, { type: "alive" });
@@ -37,7 +37,7 @@ describe("lines of Claude Code behind a shim", () => {
     await process.moments.until(() => process.acknowledged.length > 0);
     expect((await a.backend.rows.get(id))!.state.process).toMatchObject({ line: 2, shim: SHIM });
     process.sayLine(3, { type: "exited", code: 1, signal: null });
-    await a.seen(id, "turn.ended");
+    await a.waitForEvent(id, "turn.ended");
     await process.moments.until(() => process.acknowledged.length > 1);
     expect(process.acknowledged).toEqual([2, 3]);
   });
@@ -45,15 +45,15 @@ describe("lines of Claude Code behind a shim", () => {
   it("the exit of a process that was given up is acknowledged while the session runs in a new process", async () => {
     const { a, b, clock } = start();
     const id = await a.open("begin", undefined, { onLost: "resume" });
-    await a.seen(id, "process.started");
+    await a.waitForEvent(id, "process.started");
     a.die();
     clock.advance(LEASE_MS);
-    b.runtime.lost = 1;
+    b.runtime.lostLines = 1;
     await b.engine.get("local", id);
-    await b.seen(id, "process.started", 2);
+    await b.waitForEvent(id, "process.started", 2);
     const [former] = b.runtime.processes;
     former!.sayLine(9, { type: "exited", code: null, signal: "SIGKILL" });
-    b.runtime.of(id).say(message("again"));
+    b.runtime.lastProcess(id).say(message("again"));
     await former!.moments.until(() => former!.acknowledged.length > 0);
     expect(former!.acknowledged).toEqual([9]);
   });
@@ -61,32 +61,32 @@ describe("lines of Claude Code behind a shim", () => {
   it("an exit after a shutdown is acknowledged, so that no next owner is started for it", async () => {
     const { a, b } = start();
     const id = await a.open();
-    const process = a.runtime.of(id);
-    await a.seen(id, "process.started");
+    const process = a.runtime.lastProcess(id);
+    await a.waitForEvent(id, "process.started");
     await a.engine.drain();
     process.sayLine(7, { type: "exited", code: 0, signal: null });
     await process.moments.until(() => process.acknowledged.includes(7));
-    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { errorSubtype: "shutdown" } });
+    expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { errorSubtype: "shutdown" } });
   });
 
   it("a server that was frozen during the takeover leaves the lines and the process to the next owner", async () => {
     const { a, b, clock } = start();
     const id = await a.open();
-    await a.seen(id, "process.started");
+    await a.waitForEvent(id, "process.started");
     a.die();
     clock.advance(LEASE_MS);
     await b.engine.get("local", id);
     const [former] = a.runtime.processes;
     former!.sayLine(1, message("one"));
-    await former!.called("let go");
+    await former!.waitForCall("let go");
     expect(former!.calls).not.toContain("kill");
   });
 
   it("lines without events are stored and acknowledged every 500 lines", async () => {
     const { a } = start();
     const id = await a.open();
-    const process = a.runtime.of(id);
-    await a.seen(id, "process.started");
+    const process = a.runtime.lastProcess(id);
+    await a.waitForEvent(id, "process.started");
     await a.engine.get("local", id);
     const { rev } = (await a.backend.rows.get(id))!;
     for (let line = 1; line <= 1200; line += 1) {
@@ -99,7 +99,7 @@ describe("lines of Claude Code behind a shim", () => {
 });
 
 describe("a command that a dead owner carried out without an answer", () => {
-  const unanswered: Between = (backend) => ({
+  const unanswered: BackendOverride = (backend) => ({
     inbox: {
       receive: async function* (lease, signal) {
         for await (const item of backend.inbox.receive(lease, signal)) {
@@ -111,7 +111,7 @@ describe("a command that a dead owner carried out without an answer", () => {
 
   /** Holds back commands of the inbox at `gate`, so that calls to the server itself come first. */
   const heldBack =
-    (gate: Gate): Between =>
+    (gate: Gate): BackendOverride =>
     (backend) => ({
       inbox: {
         receive: async function* (lease, signal) {
@@ -127,25 +127,25 @@ describe("a command that a dead owner carried out without an answer", () => {
   async function handOver(command: Command) {
     const gate = new Gate();
     const { a, b, clock } = start({ a: unanswered, b: heldBack(gate) });
-    const id = await a.rested();
+    const id = await a.openIdle();
     if (command.kind === "interrupt") {
       await a.engine.prompt("local", id, { text: "more" });
-      await a.runtime.of(id).called("push more");
+      await a.runtime.lastProcess(id).waitForCall("push more");
     }
     const reply = world.b.backend.inbox.send(id, command, 3_600_000);
-    await a.runtime.of(id).called(command.kind === "interrupt" ? "interrupt" : "control rewind");
+    await a.runtime.lastProcess(id).waitForCall(command.kind === "interrupt" ? "interrupt" : "control rewind");
     if (command.kind === "interrupt") {
-      a.runtime.of(id).finish();
-      await a.seen(id, "turn.ended", 2);
+      a.runtime.lastProcess(id).finish();
+      await a.waitForEvent(id, "turn.ended", 2);
     }
     await new Promise(setImmediate);
     a.die();
     clock.advance(LEASE_MS);
     gate.closed = true;
     await b.engine.prompt("local", id, { text: "next" });
-    await b.runtime.of(id).called("push next");
+    await b.runtime.lastProcess(id).waitForCall("push next");
     gate.open();
-    return { process: b.runtime.of(id), reply };
+    return { process: b.runtime.lastProcess(id), reply };
   }
 
   it("an interrupt that a dead owner carried out does not interrupt a later turn", async () => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { FencedError } from "../../src/engine/ports.ts";
-import { type Between, errorsOf, LEASE_MS, twoNodes, type World } from "../kit/step/two-nodes.ts";
+import { type BackendOverride, collectErrors, LEASE_MS, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
 /** Errors that callers get for a session after its store has reported a loss (`isLoss`). */
 
@@ -24,7 +24,7 @@ interface Store {
 function start() {
   const store: Store = { fault: undefined, isGone: false };
   const following: AbortSignal[] = [];
-  const between: Between = (backend) => ({
+  const between: BackendOverride = (backend) => ({
     log: {
       tail: (id, from, signal) => {
         following.push(signal);
@@ -47,24 +47,24 @@ const refused = { code: "INTERNAL", isLoss: true, message: LOST };
 describe("a session whose store has lost data", () => {
   it("a session stops when its store loses data, and every later call gets the reason", async () => {
     const { a, store } = start();
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     store.fault = new Loss("the file is gone");
     await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ message: LOST });
-    expect(a.runtime.of(id).calls.at(-1)).toBe("kill");
+    expect(a.runtime.lastProcess(id).calls.at(-1)).toBe("kill");
     await expect(a.engine.get("local", id)).rejects.toMatchObject(refused);
     await expect(a.engine.prompt("local", id, { text: "go on" })).rejects.toMatchObject(refused);
   });
 
   it("a wait ends with the reason once the store of its session has lost data, and no longer follows the log", async () => {
     const { a, clock, following, store } = start();
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     const sessions = [{ sessionId: id, cursor: 100 }];
     const { signal } = new AbortController();
     const request = { sessions, until: "end", timeoutMs: 600_000, signal } as const;
     const waited = a.engine.wait("local", request);
     await clock.pass(RETRY_MS);
     store.fault = new Loss("the file is gone");
-    const ended = errorsOf([waited]);
+    const ended = collectErrors([waited]);
     await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ message: LOST });
     clock.advance(RETRY_MS);
     expect(await ended).toMatchObject([refused]);
@@ -73,19 +73,19 @@ describe("a session whose store has lost data", () => {
 
   it("a loss of data is recorded in the session's log if the log can be written again", async () => {
     const { a, clock, store } = start();
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     store.fault = new Loss("the file is gone");
     await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ message: LOST });
     store.fault = undefined;
     clock.advance(RETRY_MS);
-    await a.seen(id, "turn.ended");
+    await a.waitForEvent(id, "turn.ended");
     const notices = (await a.log(id)).filter(({ type }) => type === "notice");
     expect(notices).toMatchObject([{ data: { kind: "warning", message: LOST } }]);
   });
 
   it("a session with lost data is reported as lost, not as unknown, once the store no longer has it", async () => {
     const { a, clock, store } = start();
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     store.fault = new Loss("the file is gone");
     await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ message: LOST });
     store.fault = new FencedError("s");
@@ -97,17 +97,17 @@ describe("a session whose store has lost data", () => {
 
   it("a session stops at the renewal of its lease, before any write, if the store has lost data", async () => {
     const { a, clock, store } = start();
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     store.fault = new Loss("the file is gone");
     await clock.pass(RENEW_MS);
-    expect(a.runtime.of(id).calls.at(-1)).toBe("kill");
+    expect(a.runtime.lastProcess(id).calls.at(-1)).toBe("kill");
     await expect(a.engine.get("local", id)).rejects.toMatchObject(refused);
   });
 });
 
 it("a failure of the store without loss of data reports that everything before is stored", async () => {
   const { a, store } = start();
-  const id = await a.asked();
+  const id = await a.openWithRequest();
   store.fault = new Error("disk full");
   const message =
     "The session's log cannot be written: disk full. Its turn was stopped; everything reported before is stored.";

@@ -21,7 +21,7 @@ async function startUnreachable(send?: Send) {
     throw new NoAnswerError("no answer");
   };
   const c = world.connect("c", () => ({ inbox: { send: send ?? lost } }));
-  return { ...world, c, id: await a.asked(), tries };
+  return { ...world, c, id: await a.openWithRequest(), tries };
 }
 
 describe("a command whose owner lives and does not answer", () => {
@@ -31,7 +31,7 @@ describe("a command whose owner lives and does not answer", () => {
     await expect(c.engine.interrupt("local", id, "ann")).rejects.toMatchObject(refused);
     expect(tries).toHaveLength(5);
     expect(new Set(tries).size).toBe(1);
-    expect(a.runtime.of(id).calls).toEqual(["push begin"]);
+    expect(a.runtime.lastProcess(id).calls).toEqual(["push begin"]);
   });
 
   it("a command fails at once on any other error of the store", async () => {
@@ -63,6 +63,6 @@ it("a command to a session that was deleted meanwhile fails with SESSION_NOT_FOU
     },
     rows: { get: async (id) => (isDeleted ? undefined : backend.rows.get(id)) },
   }));
-  const id = await world.a.asked();
+  const id = await world.a.openWithRequest();
   await expect(c.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
 });

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
-import { type Between, errorsOf, Gate, gatedAppend, twoNodes, type World } from "../kit/step/two-nodes.ts";
+import { type BackendOverride, collectErrors, Gate, gatedAppend, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
 let world: World;
-function start(between?: { a?: Between; b?: Between }): World {
+function start(between?: { a?: BackendOverride; b?: BackendOverride }): World {
   world = twoNodes(between);
   return world;
 }
@@ -12,33 +12,33 @@ afterEach(() => world.close());
 describe("an owner that drains", () => {
   it("a draining owner records running turns as interrupted, stops them, and releases its session", async () => {
     const { a, b } = start();
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     await a.engine.drain();
-    expect(a.runtime.of(id).calls.at(-1)).toBe("stop");
+    expect(a.runtime.lastProcess(id).calls.at(-1)).toBe("stop");
     expect((await b.backend.rows.get(id))?.owner).toBeUndefined();
     expect(await b.story(id)).toContain("permission.answered turn.ended");
-    expect(await b.seen(id, "permission.answered")).toMatchObject({ data: { by: "shutdown" } });
-    expect(await b.seen(id, "turn.ended")).toMatchObject({
+    expect(await b.waitForEvent(id, "permission.answered")).toMatchObject({ data: { by: "shutdown" } });
+    expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({
       data: { outcome: "interrupted", errorSubtype: "shutdown" },
     });
   });
 
   it("a drained owner leaves its session to the other server, which continues at the next command", async () => {
     const { a, b } = start();
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     await a.engine.drain();
     await b.engine.prompt("local", id, { text: "go on" });
-    const agent = b.runtime.of(id);
+    const agent = b.runtime.lastProcess(id);
     expect(agent).toMatchObject({ first: false, calls: ["push go on"] });
     agent.finish();
-    expect(await b.seen(id, "turn.ended", 2)).toMatchObject({ data: { outcome: "done" } });
+    expect(await b.waitForEvent(id, "turn.ended", 2)).toMatchObject({ data: { outcome: "done" } });
     expect((await b.engine.get("local", id)).owner).toMatchObject({ nodeId: "b" });
   });
 
   it("a draining owner refuses commands to any session, with the reason", async () => {
     const gate = new Gate();
     const { a, b } = start({ a: gatedAppend(gate) });
-    const [own, other] = [await a.asked(), await b.asked()];
+    const [own, other] = [await a.openWithRequest(), await b.openWithRequest()];
     gate.closed = true;
     const drained = a.engine.drain();
     await gate.arrived;
@@ -52,17 +52,17 @@ describe("an owner that drains", () => {
       a.engine.close("local", id, "ann"),
     ]);
     const refusal = { code: "INTERNAL", message: expect.stringContaining("shutting down") };
-    expect(await errorsOf(refused)).toMatchObject(refused.map(() => refusal));
+    expect(await collectErrors(refused)).toMatchObject(refused.map(() => refusal));
     gate.open();
     await drained;
-    expect(b.runtime.of(other).calls).toEqual(["push begin"]);
+    expect(b.runtime.lastProcess(other).calls).toEqual(["push begin"]);
     expect(a.runtime.processes).toHaveLength(1);
   });
 
   it("a draining owner opens no sessions, so that the same call with its key succeeds elsewhere", async () => {
     const gate = new Gate();
     const { a, b } = start({ a: gatedAppend(gate) });
-    await a.asked();
+    await a.openWithRequest();
     gate.closed = true;
     const drained = a.engine.drain();
     await gate.arrived;
@@ -91,26 +91,26 @@ describe("an owner that drains", () => {
         },
       }),
     });
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     gate.closed = true;
     const drained = a.engine.drain();
     await gate.arrived;
     const prompt = { text: "too late", idempotencyKey: "k" };
-    const accepted = errorsOf([b.engine.prompt("local", id, prompt)]);
+    const accepted = collectErrors([b.engine.prompt("local", id, prompt)]);
     await delivered;
     gate.open();
     await Promise.race([drained, a.runtime.started(2)]);
     expect(a.runtime.processes).toHaveLength(1);
     await accepted;
     await b.engine.prompt("local", id, prompt);
-    expect(b.runtime.of(id)).toMatchObject({ first: false, calls: ["push too late"] });
+    expect(b.runtime.lastProcess(id)).toMatchObject({ first: false, calls: ["push too late"] });
   });
 });
 
 describe("a session that another server continues", () => {
   it("a server with another configuration folder or account refuses a session, and names both sides", async () => {
     const { a, b } = start();
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     await a.engine.drain();
     for (const other of [{ configFolder: "/elsewhere" }, { paidBy: "Amazon Bedrock" }]) {
       b.runtime.identity = { ...a.runtime.identity, ...other };
@@ -124,6 +124,6 @@ describe("a session that another server continues", () => {
     expect(b.runtime.processes).toEqual([]);
     b.runtime.identity = a.runtime.identity;
     await b.engine.prompt("local", id, { text: "go on" });
-    expect(b.runtime.of(id).calls).toEqual(["push go on"]);
+    expect(b.runtime.lastProcess(id).calls).toEqual(["push go on"]);
   });
 });

@@ -31,7 +31,7 @@ const STARTS: [start: string, go: (id: string) => Promise<unknown>][] = [
 
 it.each(STARTS)("%s is planned once by the server that takes it", async (_, go) => {
   a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
-  const id = await a.rested();
+  const id = await a.openIdle();
   const before = a.runtime.plans + world.b.runtime.plans;
   await go(id);
   expect(a.runtime.plans + world.b.runtime.plans - before).toBe(1);
@@ -49,11 +49,11 @@ it("a retry that finds its session without a prompt plans the session again, as 
   expect(first.created).toBe(true);
   expect(await a.open("begin", "k")).toBe("s");
   expect(a.runtime.plans).toBe(2);
-  expect(a.runtime.of("s").calls).toEqual(["push begin"]);
+  expect(a.runtime.lastProcess("s").calls).toEqual(["push begin"]);
 });
 
 it("a session under a rule that this server cannot read gets no prompt here, and no copy", async () => {
-  const { policy } = await a.engine.get("local", await a.rested());
+  const { policy } = await a.engine.get("local", await a.openIdle());
   const rules = { ...policy!.rules, deny: ["Bash("] };
   const row = {
     id: "s",

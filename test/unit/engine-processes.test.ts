@@ -7,7 +7,7 @@ import {
   nodesWithShim,
   SWEEP_MS,
   twoNodes,
-  type Between,
+  type BackendOverride,
   type World,
 } from "../kit/step/two-nodes.ts";
 
@@ -16,7 +16,7 @@ import {
 let world: World;
 afterEach(() => world.close());
 
-function start(between?: { a?: Between; b?: Between }): World {
+function start(between?: { a?: BackendOverride; b?: BackendOverride }): World {
   world = twoNodes(between);
   return world;
 }
@@ -29,7 +29,7 @@ describe("an installation before a process starts", () => {
       return Promise.resolve();
     };
     const id = await a.open();
-    await a.seen(id, "notice", 4);
+    await a.waitForEvent(id, "notice", 4);
     const told = (await a.log(id)).flatMap((event) => (event.type === "notice" ? [event.data.message] : []));
     expect(told).toEqual([0, 10, 50, 100].map((percent) => `Preparing Claude Code, ${String(percent)} %`));
   });
@@ -50,11 +50,11 @@ describe("an installation before a process starts", () => {
       return new Promise(() => undefined);
     };
     const id = await a.open();
-    await a.seen(id, "notice");
+    await a.waitForEvent(id, "notice");
     await a.engine.cancel("local", id, { by: "ann" });
     progress(50);
     await expect(admitted).rejects.toThrow("The process was stopped before it started.");
-    await a.seen(id, "process.exited");
+    await a.waitForEvent(id, "process.exited");
     expect((await a.log(id)).filter(({ type }) => type === "notice")).toHaveLength(1);
   });
 });
@@ -62,7 +62,7 @@ describe("an installation before a process starts", () => {
 describe("a control request", () => {
   async function idle() {
     const { a } = start();
-    return { a, id: await a.rested() };
+    return { a, id: await a.openIdle() };
   }
 
   it.each([
@@ -70,7 +70,7 @@ describe("a control request", () => {
     [new Error("The pipe is closed."), "INTERNAL", "The pipe is closed."],
   ])("a control request that fails in Claude Code with %s is refused: %s", async (error, code, text) => {
     const { a, id } = await idle();
-    a.runtime.of(id).control = () => {
+    a.runtime.lastProcess(id).control = () => {
       throw error;
     };
     const asked = a.engine.control(LOCAL_CALLER, id, { do: "usage" }, "ann");
@@ -80,8 +80,8 @@ describe("a control request", () => {
 
 it("an answer with changed input is refused if Claude Code cannot say what the input would do", async () => {
   const { a } = start();
-  const id = await a.asked();
-  a.runtime.of(id).judge = async () => Promise.reject(new Error("no such tool"));
+  const id = await a.openWithRequest();
+  a.runtime.lastProcess(id).judge = async () => Promise.reject(new Error("no such tool"));
   const answer = { requestId: "r1", decision: "allow", by: "caller", updatedInput: { command: "x" } } as const;
   await a.engine.delivered("local", id, [{ requestId: "r1", whole: true }]);
   const refused = { message: expect.stringContaining("its effect cannot be determined") as string };
@@ -94,11 +94,11 @@ describe("a process that the next owner attaches to", () => {
     world = nodesWithShim();
     const { a, b, clock } = world;
     const id = await a.open();
-    await a.seen(id, "process.started");
+    await a.waitForEvent(id, "process.started");
     const count = 450;
     const texts = Array.from({ length: count }, (_, index) => String(index));
-    a.runtime.of(id).say(...texts.map(message));
-    await a.seen(id, "message", count);
+    a.runtime.lastProcess(id).say(...texts.map(message));
+    await a.waitForEvent(id, "message", count);
     a.die();
     clock.advance(LEASE_MS);
     await b.engine.get("local", id);
@@ -117,7 +117,7 @@ describe("a process that the next owner attaches to", () => {
       }),
     });
     const { a, b, clock } = world;
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     a.die();
     clock.advance(LEASE_MS);
     await b.engine.get("local", id);

@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => world.close());
 
 it("a caller without the scope run does not take over a dead server's session to query Claude Code", async () => {
-  const id = await a.asked();
+  const id = await a.openWithRequest();
   a.die();
   world.clock.advance(30_000);
   const refused = { code: "SESSION_BUSY", sessionId: id };
@@ -28,7 +28,7 @@ it("a caller without the scope run does not take over a dead server's session to
 });
 
 it("a caller without the scope run starts no Claude Code in an idle session", async () => {
-  const id = await a.rested();
+  const id = await a.openIdle();
   await expect(reader.control(LOCAL_CALLER, id, { do: "usage" }, "x")).resolves.toEqual({ did: "usage" });
   await a.engine.drain();
   const refused = { code: "PERMISSION_DENIED" };
@@ -51,7 +51,7 @@ it("a caller without the scope run changes nothing by any other operation", asyn
 });
 
 it("a caller without the scope run waits until the owner has recorded that a request was shown", async () => {
-  const id = await a.asked();
+  const id = await a.openWithRequest();
   const requestsOf = async () => (await reader.get("local", id)).state.requests;
   const [request] = await requestsOf();
   expect(request?.deliveredAt).toBeUndefined();
@@ -63,8 +63,8 @@ it("a question is allowed only with answers, which are not remembered, even if g
   const id = await a.open();
   const questions = [{ question: "Which?", options: [{ label: "A" }] }];
   const question = { kind: "question", toolName: "AskUserQuestion", input: { questions } };
-  a.runtime.of(id).ask("q1", question);
-  await a.seen(id, "question.asked");
+  a.runtime.lastProcess(id).ask("q1", question);
+  await a.waitForEvent(id, "question.asked");
   const allow = { requestId: "q1", decision: "allow_for_session", by: "caller" } as const;
   await expect(a.engine.answer(LOCAL_CALLER, id, allow)).rejects.toMatchObject({
     code: "INVALID_ARGUMENT",
@@ -75,12 +75,12 @@ it("a question is allowed only with answers, which are not remembered, even if g
   await a.engine.delivered("local", id, [{ requestId: "q1", whole: true }]);
   await a.engine.answer(LOCAL_CALLER, id, { ...allow, updatedInput: { questions, answers: { "Which?": "A" } } });
   expect((await a.engine.get("local", id)).state.remembered ?? []).toEqual([]);
-  const answered = await a.seen(id, "question.answered");
+  const answered = await a.waitForEvent(id, "question.answered");
   expect(answered.data).toMatchObject({ behavior: "allow" });
 });
 
 it("a caller without the scope run neither answers nor revokes in a session whose server has died", async () => {
-  const id = await a.asked();
+  const id = await a.openWithRequest();
   a.die();
   world.clock.advance(30_000);
   const refused = { code: "SESSION_BUSY", sessionId: id };

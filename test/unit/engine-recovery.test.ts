@@ -4,7 +4,7 @@ import type { WaitRequest } from "../../src/engine/api.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
 import { walkTo } from "../kit/step/cases.ts";
 import {
-  type Between,
+  type BackendOverride,
   Gate,
   gatedAppend,
   LEASE_MS,
@@ -19,16 +19,16 @@ import { T0 } from "../kit/step/walk.ts";
 const never = new AbortController().signal;
 
 let world: World;
-function start(between?: { a?: Between; b?: Between }): World {
+function start(between?: { a?: BackendOverride; b?: BackendOverride }): World {
   world = twoNodes(between);
   return world;
 }
 afterEach(() => world.close());
 
 /** Records each claim of a session in `claims`. */
-function countedClaims(): { between: Between; claims: string[] } {
+function countedClaims(): { between: BackendOverride; claims: string[] } {
   const claims: string[] = [];
-  const between: Between = (backend) => ({
+  const between: BackendOverride = (backend) => ({
     leases: {
       claim: async (sessionId) => {
         claims.push(sessionId);
@@ -45,7 +45,7 @@ describe("a session whose owner died before its process was recorded", () => {
     a.runtime.hangs = true;
     const id = await a.open("begin", undefined, over);
     await a.engine.prompt("local", id, { text: "then", whenBusy: "queue" });
-    await a.runtime.of(id).called("push begin");
+    await a.runtime.lastProcess(id).waitForCall("push begin");
     a.die();
     clock.advance(LEASE_MS);
     return { ...world, id };
@@ -56,14 +56,14 @@ describe("a session whose owner died before its process was recorded", () => {
     const shown = await b.engine.get("local", id);
     expect([statusOf(shown.state), shown.state.queue.length]).toEqual(["running", 1]);
     expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1` }]);
-    const process = b.runtime.of(id);
+    const process = b.runtime.lastProcess(id);
     expect(process).toMatchObject({ processTag: `${id}:2`, first: true, rerun: false });
-    await process.called("push begin");
+    await process.waitForCall("push begin");
     process.finish();
-    await process.called("push then");
+    await process.waitForCall("push then");
     expect(process.calls).toEqual(["push begin", "push then"]);
     process.finish();
-    await b.seen(id, "turn.ended", 2);
+    await b.waitForEvent(id, "turn.ended", 2);
     const before = "prompt.queued turn.started prompt.queued notice process.started";
     expect(await b.story(id)).toBe(`${before} message turn.ended turn.started message turn.ended`);
   });
@@ -72,7 +72,7 @@ describe("a session whose owner died before its process was recorded", () => {
     const { b, id } = await killOwner({ onLost: "resume" });
     b.runtime.identity = { ...b.runtime.identity, paidBy: "another account" };
     await b.engine.get("local", id);
-    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
     expect(b.runtime.processes).toEqual([]);
   });
 
@@ -88,14 +88,14 @@ describe("a session whose owner died before its process was recorded", () => {
       last = world.connect(`node-${String(n)}`);
     }
     await last.engine.get("local", id);
-    expect(await last.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(await last.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
   });
 });
 
 describe("a session whose owner died", () => {
-  async function killOwner(between?: Between): Promise<World & { id: string }> {
+  async function killOwner(between?: BackendOverride): Promise<World & { id: string }> {
     const { a, clock } = start(between && { b: between });
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     a.die();
     clock.advance(LEASE_MS);
     return { ...world, id };
@@ -111,8 +111,8 @@ describe("a session whose owner died", () => {
       /^process\.exited permission\.answered turn\.ended prompt\.queued turn\.started/,
     );
     expect(news[2]).toMatchObject({ data: { outcome: "lost", isError: true } });
-    expect(b.runtime.of(id)).toMatchObject({ first: false, rerun: false, calls: ["push go on"] });
-    expect(a.runtime.of(id).gone).toBe(false);
+    expect(b.runtime.lastProcess(id)).toMatchObject({ first: false, rerun: false, calls: ["push go on"] });
+    expect(a.runtime.lastProcess(id).gone).toBe(false);
     expect(b.complaints).toContain("took over a session of a server that died");
   });
 
@@ -136,11 +136,11 @@ describe("a session whose owner died", () => {
     const prompted = b.engine.prompt("local", id, { text: "go on" });
     await b.runtime.moments.until(() => b.runtime.leftovers.length > 0);
     expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1`, pid: 4711, startedAt: "77" }]);
-    await b.seen(id, "turn.ended");
+    await b.waitForEvent(id, "turn.ended");
     expect(b.runtime.processes).toEqual([]);
     end();
     await prompted;
-    expect(b.runtime.of(id)).toMatchObject({ processTag: `${id}:2`, calls: ["push go on"] });
+    expect(b.runtime.lastProcess(id)).toMatchObject({ processTag: `${id}:2`, calls: ["push go on"] });
   });
 
   it("a session at work is also recovered if its owner released it without recording anything", async () => {
@@ -160,9 +160,9 @@ describe("a session whose owner died", () => {
     const { a, clock } = start();
     const gate = new Gate();
     const c = world.connect("c", gatedAppend(gate));
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     a.die();
-    await c.asked();
+    await c.openWithRequest();
     await clock.pass(LEASE_MS);
     gate.closed = true;
     const drained = c.engine.drain();
@@ -177,11 +177,11 @@ describe("a session whose owner died", () => {
   it("an abandoned session with `onLost: resume` resumes its turn", async () => {
     const { a, b, clock } = start();
     const id = await a.open("begin", undefined, { onLost: "resume" });
-    await a.seen(id, "process.started");
+    await a.waitForEvent(id, "process.started");
     a.die();
     clock.advance(LEASE_MS);
     await b.engine.get("local", id);
-    expect(b.runtime.of(id)).toMatchObject({ first: false, rerun: true });
+    expect(b.runtime.lastProcess(id)).toMatchObject({ first: false, rerun: true });
     expect(await b.story(id)).toContain("process.exited turn.ended turn.started");
   });
 
@@ -193,7 +193,7 @@ describe("a session whose owner died", () => {
     // At most two claims: to end leftovers of the dead owner, and for the prompts, which find no running turn.
     expect(claims.length).toBeLessThanOrEqual(2);
     expect((await b.story(id)).match(/turn\.ended/g)).toHaveLength(1);
-    expect(b.runtime.of(id).calls).toEqual(["push go on"]);
+    expect(b.runtime.lastProcess(id).calls).toEqual(["push go on"]);
   });
 
   it("concurrent readers take an abandoned session over once, and all see the recorded result", async () => {
@@ -231,24 +231,24 @@ describe("a session whose owner died", () => {
     const { a, b, id } = await killOwner();
     await b.engine.interrupt("local", id, "ann");
     const before = await b.log(id);
-    a.runtime.of(id).finish("I am still here.");
-    await a.runtime.of(id).called("kill");
+    a.runtime.lastProcess(id).finish("I am still here.");
+    await a.runtime.lastProcess(id).waitForCall("kill");
     expect(await b.log(id)).toEqual(before);
   });
 
   it("the old owner passes commands on to the new owner of a session", async () => {
     const { a, b, id } = await killOwner();
     await b.engine.prompt("local", id, { text: "go on" });
-    a.runtime.of(id).say({ type: "notice", kind: "warning", message: "still here" });
-    await a.runtime.of(id).called("kill");
+    a.runtime.lastProcess(id).say({ type: "notice", kind: "warning", message: "still here" });
+    await a.runtime.lastProcess(id).waitForCall("kill");
     await a.engine.interrupt("local", id, "ann");
-    expect(b.runtime.of(id).calls).toEqual(["push go on", "interrupt"]);
+    expect(b.runtime.lastProcess(id).calls).toEqual(["push go on", "interrupt"]);
   });
 
   it("the server that cleans up the store takes an abandoned session over without a request", async () => {
     const { b, clock, id } = await killOwner();
     await clock.pass(SWEEP_MS);
-    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
     expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1`, pid: 4711, startedAt: "77" }]);
   });
 

@@ -6,7 +6,7 @@ import { initialState, type SessionState } from "../../src/domain/session.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
 import { OPERATOR } from "../kit/sessions/open-gate.ts";
-import { type Looking, nestedOf, readerOf } from "../../src/engine/session/restricted.ts";
+import { type SessionReader, createNestedEngine, createReaderEngine } from "../../src/engine/session/restricted.ts";
 
 /** Operations of the engine that a restricted caller gets. Each new operation must be entered here. */
 
@@ -51,7 +51,7 @@ const CALLS: { readonly [K in keyof Engine]: Parameters<Engine[K]> } = {
 };
 
 /**
- * `passed`: calls the engine and returns its result. `only read`: reads through `Looking`, which takes over nothing.
+ * `passed`: calls the engine and returns its result. `only read`: reads through `SessionReader`, which takes over nothing.
  * `told`: calls the engine and returns nothing. `refused`: PERMISSION_DENIED. `ignored`: succeeds without a call.
  */
 type Way = "ignored" | "only read" | "passed" | "refused" | "told";
@@ -137,7 +137,7 @@ function recordCalls(record = makeRecord(LIVE, true)) {
         return name === "forCaller" || name === "forConnection" ? engine : { did: name };
       },
   });
-  const looking: Looking = {
+  const looking: SessionReader = {
     get: async () => Promise.resolve(record),
     list: async () => Promise.resolve([record]),
     wait: async () => Promise.resolve({ woke: "s" }),
@@ -174,13 +174,15 @@ describe("a caller without the scope run", () => {
     "for a caller without the scope run, %s is %s",
     async (name, way) => {
       const { calls, engine, looking, record } = recordCalls();
-      expect(await callOperation(readerOf(engine, looking), name, calls)).toEqual(expected(way, name, record));
+      expect(await callOperation(createReaderEngine(engine, looking), name, calls)).toEqual(
+        expected(way, name, record),
+      );
     },
   );
 
   it("a caller without the scope run stays restricted on a connection, and another caller is not", async () => {
     const { calls, engine, looking } = recordCalls();
-    const reader = readerOf(engine, looking);
+    const reader = createReaderEngine(engine, looking);
     expect(reader.forCaller(LOCAL_CALLER)).toBe(engine);
     const refused = reader.forConnection(...CALLS.forConnection).prompt(...CALLS.prompt);
     await expect(refused).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
@@ -196,7 +198,7 @@ describe("a caller without the scope run", () => {
     async (name) => {
       const { calls, engine, looking } = recordCalls(makeRecord(LIVE, false));
       const refused = { code: "SESSION_BUSY", sessionId: "s", message: expect.stringContaining("has died") as string };
-      const asked = readerOf(engine, looking)[name] as (...args: readonly unknown[]) => Promise<unknown>;
+      const asked = createReaderEngine(engine, looking)[name] as (...args: readonly unknown[]) => Promise<unknown>;
       await expect(asked(...CALLS[name])).rejects.toMatchObject(refused);
       expect(calls).toEqual([]);
     },
@@ -204,14 +206,16 @@ describe("a caller without the scope run", () => {
 
   it("a caller without the scope run records no delivery in a session of a dead server", async () => {
     const { calls, engine, looking } = recordCalls(makeRecord(LIVE, false));
-    await readerOf(engine, looking).delivered(...CALLS.delivered);
+    await createReaderEngine(engine, looking).delivered(...CALLS.delivered);
     expect(calls).toEqual([]);
   });
 
   it("a caller without the scope run may read the output of a task in an idle session, without a process", async () => {
     const { calls, engine, looking } = recordCalls(makeRecord(initialState(0), true));
     const request = { do: "task-output", taskId: "t" } as const;
-    expect(await readerOf(engine, looking).control(LOCAL_CALLER, "s", request, "ann")).toEqual({ did: "control" });
+    expect(await createReaderEngine(engine, looking).control(LOCAL_CALLER, "s", request, "ann")).toEqual({
+      did: "control",
+    });
     expect(calls).toEqual([["control", [LOCAL_CALLER, "s", request, "ann"]]]);
   });
 
@@ -224,7 +228,7 @@ describe("a caller without the scope run", () => {
     [{ do: "rewind", promptId: "p", dryRun: true }, "This needs the scope run"],
   ])("a caller without the scope run is refused %j in an idle session: %s", async (request, why) => {
     const { calls, engine, looking } = recordCalls(makeRecord(initialState(0), true));
-    const asked = readerOf(engine, looking).control(LOCAL_CALLER, "s", request, "ann");
+    const asked = createReaderEngine(engine, looking).control(LOCAL_CALLER, "s", request, "ann");
     await expect(asked).rejects.toMatchObject({
       code: "PERMISSION_DENIED",
       message: `${why}. Use a token that has it.`,
@@ -238,14 +242,14 @@ describe("a server inside a session", () => {
     "for a server inside a session, %s is %s",
     async (name, way) => {
       const { calls, engine, looking, record } = recordCalls();
-      const nested = nestedOf(engine, looking, { depth: 1 });
+      const nested = createNestedEngine(engine, looking, { depth: 1 });
       expect(await callOperation(nested, name, calls)).toEqual(expected(way, name, record));
     },
   );
 
   it("a server inside a session stays restricted on every connection, whatever the scopes of its caller", () => {
     const { engine, looking } = recordCalls();
-    const nested = nestedOf(engine, looking, { depth: 1 });
+    const nested = createNestedEngine(engine, looking, { depth: 1 });
     expect([nested.forCaller(LOCAL_CALLER), nested.forConnection(...CALLS.forConnection)]).toEqual([nested, nested]);
   });
 
@@ -254,7 +258,7 @@ describe("a server inside a session", () => {
     [0, "starts no sessions (--max-depth 0)"],
   ])("a refusal at depth %i says that the server %s", async (depth, why) => {
     const { engine, looking } = recordCalls();
-    const refused = nestedOf(engine, looking, { depth }).open(...CALLS.open);
+    const refused = createNestedEngine(engine, looking, { depth }).open(...CALLS.open);
     await expect(refused).rejects.toMatchObject({ message: expect.stringContaining(why) as string });
   });
 });

@@ -23,7 +23,7 @@ async function adopt(over: Partial<AdoptRequest> = {}) {
 
 describe("a fork", () => {
   it("a fork of a closed session is refused", async () => {
-    const id = await a.rested();
+    const id = await a.openIdle();
     await a.engine.close("local", id, "ann");
     const message = "The session was closed and cannot be forked.";
     await expect(a.engine.fork(LOCAL_CALLER, id, prompt)).rejects.toMatchObject({ code: "CANCELLED", message });
@@ -42,7 +42,7 @@ describe("a fork", () => {
   });
 
   it("a fork from a message on starts with the conversation up to the message", async () => {
-    const id = await a.rested();
+    const id = await a.openIdle();
     const { sessionId } = await a.engine.fork(LOCAL_CALLER, id, { ...prompt, resumeAt: "m1" });
     const { state } = await a.engine.get("local", sessionId);
     expect(state.origin).toEqual({ transcriptId: id, at: "m1" });
@@ -55,7 +55,7 @@ describe("a session from disk", () => {
   });
 
   it("a session of another principal is not found on disk, even for a fork", async () => {
-    const theirs = await a.rested({}, "eve");
+    const theirs = await a.openIdle({}, "eve");
     a.runtime.found.set(theirs, { cwd: "/repo" });
     const refused = { code: "SESSION_NOT_FOUND" };
     await expect(adopt({ sessionId: theirs })).rejects.toMatchObject(refused);
@@ -72,9 +72,9 @@ describe("a session from disk", () => {
 
   it("a transcript that /clear split off is refused with the name of its session, and may be forked", async () => {
     const id = await a.open();
-    a.runtime.of(id).say({ type: "reported", transcriptId: ELSEWHERE });
-    a.runtime.of(id).finish();
-    await a.seen(id, "turn.ended");
+    a.runtime.lastProcess(id).say({ type: "reported", transcriptId: ELSEWHERE });
+    a.runtime.lastProcess(id).finish();
+    await a.waitForEvent(id, "turn.ended");
     a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
     const refused = {
       code: "INVALID_ARGUMENT",
@@ -105,8 +105,8 @@ describe("a session from disk", () => {
     a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
     await adopt();
     await a.engine.interrupt("local", ELSEWHERE, "ann");
-    a.runtime.of(ELSEWHERE).kill();
-    await a.seen(ELSEWHERE, "process.exited");
+    a.runtime.lastProcess(ELSEWHERE).kill();
+    await a.waitForEvent(ELSEWHERE, "process.exited");
     a.runtime.openIn = open;
     await expect(a.engine.prompt("local", ELSEWHERE, prompt)).rejects.toMatchObject(busy);
     expect(a.runtime.processes).toHaveLength(1);
@@ -127,7 +127,7 @@ describe("a rename", () => {
       },
     }));
     const id = await c.open();
-    await c.seen(id, "process.started");
+    await c.waitForEvent(id, "process.started");
     await c.engine.rename("local", id, "renamed").catch((error: unknown) => {
       if (!(error instanceof ConflictError)) throw error;
     });
@@ -150,10 +150,10 @@ describe("deletion of a session", () => {
   });
 
   it("a deleted session stays, closed, if its process does not end within 10 s", async () => {
-    const id = await a.rested();
-    a.runtime.of(id).stop = () => undefined;
+    const id = await a.openIdle();
+    a.runtime.lastProcess(id).stop = () => undefined;
     const deleted = a.engine.delete("local", id, "ann").catch((error: unknown) => error);
-    await a.seen(id, "session.closed");
+    await a.waitForEvent(id, "session.closed");
     await world.clock.pass(15_000);
     const message = "Its process has not ended yet. Try again in a moment.";
     expect(await deleted).toMatchObject({ code: "SESSION_BUSY", message });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import type { ConnectionTerms, Engine } from "../../src/engine/api.ts";
-import type { EngineOptions } from "../../src/engine/node.ts";
+import type { EngineOptions } from "../../src/engine/engine-node.ts";
 import type { Operator } from "../../src/engine/policy/operator.ts";
 import { OPEN_GATE, OPERATOR } from "../kit/sessions/open-gate.ts";
 import { LEASE_MS, OPTIONS, twoNodes, type TestNode, type World } from "../kit/step/two-nodes.ts";
@@ -30,23 +30,23 @@ const another = { ...identity, paidBy: "Amazon Bedrock" };
 /** Ends the turn of `prompt` in the process that received the prompt. */
 async function finish(node: TestNode, id: string, prompt: string): Promise<void> {
   await node.runtime.moments.until(
-    () => node.runtime.of(id).calls.includes(`push ${prompt}`) || node.runtime.of(id).gone,
+    () => node.runtime.lastProcess(id).calls.includes(`push ${prompt}`) || node.runtime.lastProcess(id).gone,
   );
-  await node.runtime.of(id).called(`push ${prompt}`);
-  node.runtime.of(id).finish();
+  await node.runtime.lastProcess(id).waitForCall(`push ${prompt}`);
+  node.runtime.lastProcess(id).finish();
 }
 
 describe("a prompt of a stricter client, sent through another server", () => {
   it("a stricter client's prompt restarts the owner's process once; later prompts of both clients do not", async () => {
-    const id = await a.rested();
+    const id = await a.openIdle();
     const [loose, strict] = [client(a), client(b, SANDBOXED)];
     for (const [index, sender] of [strict, loose, strict, loose].entries()) {
       await sender.prompt("local", id, { text: `p${String(index)}` });
-      await a.seen(id, "turn.started", index + 2);
-      const process = await a.seen(id, "process.started", 2);
+      await a.waitForEvent(id, "turn.started", index + 2);
+      const process = await a.waitForEvent(id, "process.started", 2);
       expect(process.data).toMatchObject({ processId: "2" });
       await finish(a, id, `p${String(index)}`);
-      await a.seen(id, "turn.ended", index + 2);
+      await a.waitForEvent(id, "turn.ended", index + 2);
     }
     expect(a.runtime.processes).toHaveLength(2);
     expect(a.runtime.processes.map(({ policy }) => policy.sandbox)).toEqual(["off", "required"]);
@@ -59,9 +59,9 @@ describe("a prompt of a stricter client, sent through another server", () => {
     await client(b, { ...SANDBOXED, environmentId: "e1" }).prompt("local", id, { text: "then", whenBusy: "queue" });
     const { state } = await a.engine.get("local", id);
     expect(state.senders).toEqual({ 1: { environmentId: "e1", policy: { sandbox: "required" } } });
-    a.runtime.of(id).finish();
-    await a.seen(id, "process.started", 2);
-    expect(a.runtime.of(id)).toMatchObject({ environmentId: "e1", policy: { sandbox: "required" } });
+    a.runtime.lastProcess(id).finish();
+    await a.waitForEvent(id, "process.started", 2);
+    expect(a.runtime.lastProcess(id)).toMatchObject({ environmentId: "e1", policy: { sandbox: "required" } });
     expect(a.runtime.held).toContain(`${id} e1`);
   });
 
@@ -70,18 +70,18 @@ describe("a prompt of a stricter client, sent through another server", () => {
     const steered = client(b, SANDBOXED).prompt("local", id, { text: "now", whenBusy: "steer" });
     await expect(steered).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
     await client(b).prompt("local", id, { text: "now", whenBusy: "steer" });
-    await a.runtime.of(id).called("push now");
+    await a.runtime.lastProcess(id).waitForCall("push now");
   });
 
   it("a stricter client's prompt waits until the background work of the process has ended", async () => {
     const id = await a.open();
-    a.runtime.of(id).say({ type: "background", tasks: [SHELL_TASK] });
-    a.runtime.of(id).finish();
-    await a.seen(id, "turn.ended");
+    a.runtime.lastProcess(id).say({ type: "background", tasks: [SHELL_TASK] });
+    a.runtime.lastProcess(id).finish();
+    await a.waitForEvent(id, "turn.ended");
     await client(b, SANDBOXED).prompt("local", id, { text: "then" });
-    expect(await a.seen(id, "notice")).toMatchObject({ data: { kind: "waiting" } });
-    a.runtime.of(id).say({ type: "background", tasks: [] });
-    await a.seen(id, "process.started", 2);
+    expect(await a.waitForEvent(id, "notice")).toMatchObject({ data: { kind: "waiting" } });
+    a.runtime.lastProcess(id).say({ type: "background", tasks: [] });
+    await a.waitForEvent(id, "process.started", 2);
     await finish(a, id, "then");
   });
 });
@@ -91,25 +91,25 @@ describe("the environment of a session", () => {
     for (const id of ["e1", "e2", "e3"]) a.runtime.records.set(id, id === "e3" ? another : identity);
     const [first, alike, other] = ["e1", "e2", "e3"].map((environmentId) => client(a, { environmentId }));
     const id = await opened(first!);
-    expect(a.runtime.of(id).environmentId).toBe("e1");
+    expect(a.runtime.lastProcess(id).environmentId).toBe("e1");
     await finish(a, id, "begin");
-    await a.seen(id, "turn.ended");
+    await a.waitForEvent(id, "turn.ended");
     const restarted = async (by: Engine, prompt: string, nth: number) => {
-      a.runtime.of(id).kill();
-      await a.seen(id, "process.exited", nth - 1);
+      a.runtime.lastProcess(id).kill();
+      await a.waitForEvent(id, "process.exited", nth - 1);
       await by.prompt("local", id, { text: prompt });
-      await a.seen(id, "process.started", nth);
+      await a.waitForEvent(id, "process.started", nth);
       await finish(a, id, prompt);
-      await a.seen(id, "turn.ended", nth);
-      return a.runtime.of(id).environmentId;
+      await a.waitForEvent(id, "turn.ended", nth);
+      return a.runtime.lastProcess(id).environmentId;
     };
     expect(await restarted(alike!, "p2", 2)).toBe("e2");
     // The session keeps its last record, because the client of `e3` has another identity.
     expect(await restarted(other!, "p3", 3)).toBe("e2");
     a.runtime.records.delete("e2");
     a.runtime.identity = another;
-    a.runtime.of(id).kill();
-    await a.seen(id, "process.exited", 3);
+    a.runtime.lastProcess(id).kill();
+    await a.waitForEvent(id, "process.exited", 3);
     const message = expect.stringMatching(/paid by ANTHROPIC_API_KEY; .*paid by Amazon Bedrock/) as string;
     await expect(other!.prompt("local", id, { text: "p4" })).rejects.toMatchObject({
       code: "PERMISSION_DENIED",
@@ -125,7 +125,7 @@ describe("the environment of a session", () => {
       a.runtime.records.set(id, of);
     const id = await opened(client(a, { environmentId: "e1" }));
     await finish(a, id, "begin");
-    await a.seen(id, "turn.ended");
+    await a.waitForEvent(id, "turn.ended");
     await client(a, { environmentId: "e3" }).prompt("local", id, { text: "p2" });
     await finish(a, id, "p2");
     expect(a.runtime.processes).toHaveLength(1);
@@ -135,9 +135,9 @@ describe("the environment of a session", () => {
     for (const id of ["e1", "e2"]) a.runtime.records.set(id, identity);
     const id = await opened(client(a, { environmentId: "e1", ...SANDBOXED }));
     await finish(a, id, "begin");
-    await a.seen(id, "turn.ended");
+    await a.waitForEvent(id, "turn.ended");
     const { sessionId } = await client(a, { environmentId: "e2" }).fork(LOCAL_CALLER, id, { text: "fork" });
-    expect(a.runtime.of(sessionId)).toMatchObject({ environmentId: "e2", policy: { sandbox: "required" } });
+    expect(a.runtime.lastProcess(sessionId)).toMatchObject({ environmentId: "e2", policy: { sandbox: "required" } });
   });
 });
 
@@ -147,8 +147,8 @@ describe("a session whose server and client are gone", () => {
     const id = await opened(client(a, { environmentId: "e1" }));
     await client(a, { environmentId: "e1" }).prompt("local", id, { text: "then", whenBusy: "queue" });
     a.runtime.hangs = true;
-    a.runtime.of(id).kill();
-    await a.seen(id, "turn.ended");
+    a.runtime.lastProcess(id).kill();
+    await a.waitForEvent(id, "turn.ended");
     await client(a, { environmentId: "e1" }).queue("local", id, { do: "release", by: "ann" });
     await a.runtime.started(2);
     a.die();
@@ -160,21 +160,21 @@ describe("a session whose server and client are gone", () => {
   it("a session without a client waits 10 s for one of its identity, and goes on in that client's environment", async () => {
     const id = await loseServerAndClient();
     const asked: unknown[] = [];
-    b.runtime.comes = async (...about) => {
+    b.runtime.findRecord = async (...about) => {
       asked.push(about);
       b.runtime.records.set("e2", identity);
       return Promise.resolve("e2");
     };
     await b.engine.get("local", id);
-    await b.runtime.of(id).called("push then");
-    expect(b.runtime.of(id).environmentId).toBe("e2");
+    await b.runtime.lastProcess(id).waitForCall("push then");
+    expect(b.runtime.lastProcess(id).environmentId).toBe("e2");
     expect(asked).toEqual([[identity, expect.objectContaining({ principal: "local" }), 10_000]]);
   });
 
   it("a turn is lost, with the advice to reply, if no client of its identity comes", async () => {
     const id = await loseServerAndClient();
     await b.engine.get("local", id);
-    const { data } = await b.seen(id, "turn.ended", 2);
+    const { data } = await b.waitForEvent(id, "turn.ended", 2);
     expect(data).toMatchObject({ outcome: "lost" });
     expect(data.message).toMatch(/The environment of its client is gone\. Reply to the session to go on\.$/);
     expect(b.runtime.processes).toEqual([]);
@@ -183,7 +183,7 @@ describe("a session whose server and client are gone", () => {
   it("a server that ends while a session waits for a client leaves the session to the next server", async () => {
     const id = await loseServerAndClient();
     const asked = new Promise<void>((resolve) => {
-      b.runtime.comes = async () => {
+      b.runtime.findRecord = async () => {
         resolve();
         return new Promise(() => undefined);
       };
@@ -201,11 +201,11 @@ describe("a session whose server and client are gone", () => {
     await client(a, { environmentId: "e1" }).prompt("local", id, { text: "last", whenBusy: "queue" });
     a.runtime.identity = another;
     a.runtime.records.clear();
-    a.runtime.of(id).finish();
-    await a.seen(id, "turn.started", 2);
-    await a.runtime.of(id).called("push then");
-    a.runtime.of(id).say({ type: "exited", code: 1, signal: null });
-    await a.seen(id, "turn.ended", 2);
+    a.runtime.lastProcess(id).finish();
+    await a.waitForEvent(id, "turn.started", 2);
+    await a.runtime.lastProcess(id).waitForCall("push then");
+    a.runtime.lastProcess(id).say({ type: "exited", code: 1, signal: null });
+    await a.waitForEvent(id, "turn.ended", 2);
     await expect(a.engine.queue("local", id, { do: "release", by: "ann" })).rejects.toMatchObject({
       code: "PERMISSION_DENIED",
     });
@@ -216,20 +216,20 @@ describe("a session whose server and client are gone", () => {
 describe("an owner without a process and without an environment for a prompt", () => {
   it("an owner without an environment for a prompt leaves the session to the sender's server", async () => {
     a.runtime.records.set("e1", identity);
-    const id = await a.rested();
+    const id = await a.openIdle();
     a.runtime.identity = another;
     b.runtime.records.set("e1", identity);
     // Keeps the process alive until the prompt is on its way.
-    a.runtime.of(id).stop = () => undefined;
+    a.runtime.lastProcess(id).stop = () => undefined;
     await a.engine.control(LOCAL_CALLER, id, { do: "suspend" }, "ann");
     a.runtime.records.clear();
     const sent = client(b, { environmentId: "e1" }).prompt("local", id, { text: "go on" });
     await new Promise((resolve) => setImmediate(resolve));
-    a.runtime.of(id).say({ type: "exited", code: 0, signal: null });
+    a.runtime.lastProcess(id).say({ type: "exited", code: 0, signal: null });
     await world.clock.pass(6_000);
     await sent;
-    await b.runtime.of(id).called("push go on");
-    expect(b.runtime.of(id).environmentId).toBe("e1");
+    await b.runtime.lastProcess(id).waitForCall("push go on");
+    expect(b.runtime.lastProcess(id).environmentId).toBe("e1");
     expect(a.runtime.processes).toHaveLength(1);
   });
 });
@@ -270,10 +270,10 @@ describe("terms of one connection", () => {
     named.clear();
     for (const id of [denied, kept]) {
       for (const tell of listeners) tell(id);
-      c.runtime.of(id).ask("r1");
+      c.runtime.lastProcess(id).ask("r1");
     }
-    expect((await c.seen(denied, "permission.answered")).data).toMatchObject({ behavior: "deny", by: "rule" });
-    await c.seen(kept, "permission.asked");
+    expect((await c.waitForEvent(denied, "permission.answered")).data).toMatchObject({ behavior: "deny", by: "rule" });
+    await c.waitForEvent(kept, "permission.asked");
     expect((await c.backend.rows.get(kept))?.state).toMatchObject({ reach: { caller: false }, requests: [{}] });
     await denying.get("local", kept);
     expect([...(named.get(kept) ?? [])]).toEqual(["d"]);

@@ -1,11 +1,19 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
-import { type Between, Gate, gatedAppend, LEASE_MS, OPTIONS, twoNodes, type World } from "../kit/step/two-nodes.ts";
+import {
+  type BackendOverride,
+  Gate,
+  gatedAppend,
+  LEASE_MS,
+  OPTIONS,
+  twoNodes,
+  type World,
+} from "../kit/step/two-nodes.ts";
 
 const RETRY_MS = 1000;
 
 let world: World;
-function start(between?: { a?: Between; b?: Between }): World {
+function start(between?: { a?: BackendOverride; b?: BackendOverride }): World {
   world = twoNodes(between);
   return world;
 }
@@ -20,16 +28,16 @@ describe("an owner whose store fails", () => {
     await gate.arrived;
     expect(a.runtime.processes).toHaveLength(0);
     gate.open();
-    expect(a.runtime.of(await opened).calls).toEqual(["push begin"]);
+    expect(a.runtime.lastProcess(await opened).calls).toEqual(["push begin"]);
   });
 
   it("a prompt that is stored after other events of its transaction reaches Claude Code", async () => {
     const gate = new Gate();
     const { a } = start({ a: gatedAppend(gate) });
     const id = await a.open();
-    const session = a.runtime.of(id);
+    const session = a.runtime.lastProcess(id);
     session.finish();
-    await a.seen(id, "turn.ended");
+    await a.waitForEvent(id, "turn.ended");
     const message = { type: "message", message: { type: "assistant" } } as const;
     gate.closed = true;
     session.say(message);
@@ -40,11 +48,11 @@ describe("an owner whose store fails", () => {
     await new Promise(setImmediate);
     gate.open();
     await prompted;
-    await session.called("push after them");
+    await session.waitForCall("push after them");
     expect(session.calls.at(-1)).toBe("push after them");
   });
 
-  const filling = (disk: { full: boolean; tries: number }): Between => {
+  const filling = (disk: { full: boolean; tries: number }): BackendOverride => {
     return (backend) => ({
       log: {
         append: async (...args) => {
@@ -58,31 +66,31 @@ describe("an owner whose store fails", () => {
   it("an owner stops turns that it cannot record, reports the reason, and goes on when the store works again", async () => {
     const disk = { full: false, tries: 0 };
     const { a, b, clock } = start({ a: filling(disk) });
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     disk.full = true;
     const why = { code: "INTERNAL", message: expect.stringContaining("disk full") };
     await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject(why);
-    expect(a.runtime.of(id).calls.at(-1)).toBe("kill");
+    expect(a.runtime.lastProcess(id).calls.at(-1)).toBe("kill");
     await expect(a.engine.get("local", id)).rejects.toMatchObject(why);
     await expect(b.engine.prompt("local", id, { text: "x" })).rejects.toMatchObject(why);
     disk.full = false;
     clock.advance(RETRY_MS);
-    await b.seen(id, "turn.ended");
+    await b.waitForEvent(id, "turn.ended");
     await a.engine.prompt("local", id, { text: "again" });
-    expect(a.runtime.of(id)).toMatchObject({ first: false, calls: ["push again"] });
+    expect(a.runtime.lastProcess(id)).toMatchObject({ first: false, calls: ["push again"] });
     expect(a.complaints).toEqual(["session actor"]);
   });
 
   it("a command that was refused because of the store is not carried out later", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });
-    const id = await a.rested();
+    const id = await a.openIdle();
     disk.full = true;
     await expect(a.engine.prompt("local", id, { text: "refused" })).rejects.toMatchObject({ code: "INTERNAL" });
     disk.full = false;
     clock.advance(RETRY_MS);
     // The process was killed for safety; once the log has `process.exited`, the fault is over.
-    await a.seen(id, "process.exited");
+    await a.waitForEvent(id, "process.exited");
     await a.engine.prompt("local", id, { text: "again" });
     const prompts = (await a.log(id)).flatMap((event) => (event.type === "prompt.queued" ? [event.data.text] : []));
     expect(prompts).toEqual(["begin", "again"]);
@@ -91,17 +99,17 @@ describe("an owner whose store fails", () => {
   it("a drain during the pause after a failed write does not wait for the next try", async () => {
     const disk = { full: false, tries: 0 };
     const { a } = start({ a: filling(disk) });
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     disk.full = true;
     await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ code: "INTERNAL" });
     await a.engine.drain();
-    expect(a.runtime.of(id).calls.at(-1)).toBe("kill");
+    expect(a.runtime.lastProcess(id).calls.at(-1)).toBe("kill");
   });
 
   it("a failed write is tried again after a pause, and not before", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     disk.full = true;
     await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ code: "INTERNAL" });
     const { tries } = disk;
@@ -109,13 +117,13 @@ describe("an owner whose store fails", () => {
     expect(disk.tries).toBe(tries);
     disk.full = false;
     clock.advance(RETRY_MS);
-    await a.seen(id, "turn.ended");
+    await a.waitForEvent(id, "turn.ended");
   });
 
   it("an owner whose store fails can still drain", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });
-    await a.asked();
+    await a.openWithRequest();
     disk.full = true;
     const drained = a.engine.drain().then(() => "left");
     const tried = disk.tries;
@@ -144,16 +152,16 @@ describe("an owner whose store fails", () => {
         },
       }),
     });
-    const id = await a.rested();
-    a.runtime.of(id).say({ type: "busy", id: "self" });
-    await a.seen(id, "turn.started", 2);
+    const id = await a.openIdle();
+    a.runtime.lastProcess(id).say({ type: "busy", id: "self" });
+    await a.waitForEvent(id, "turn.started", 2);
     await a.engine.prompt("local", id, { text: "next" });
     unreadable = true;
-    a.runtime.of(id).say({ type: "idle" });
+    a.runtime.lastProcess(id).say({ type: "idle" });
     await a.runtime.moments.until(() => reads > 0);
     unreadable = false;
     await a.engine.cancel("local", id, { by: "ann" });
-    expect(await a.seen(id, "session.closed")).toMatchObject({ data: { reason: "cancelled" } });
+    expect(await a.waitForEvent(id, "session.closed")).toMatchObject({ data: { reason: "cancelled" } });
   });
 
   it("the first prompt of a session runs once if the start of the session is retried", async () => {
@@ -163,7 +171,7 @@ describe("an owner whose store fails", () => {
     disk.full = false;
     clock.advance(RETRY_MS);
     const id = await b.open("begin", "k");
-    await b.seen(id, "process.started");
+    await b.waitForEvent(id, "process.started");
     expect((await b.story(id)).match(/prompt\.queued/g)).toHaveLength(1);
     expect(a.runtime.processes.length + b.runtime.processes.length).toBe(1);
   });
@@ -180,7 +188,7 @@ describe("an owner whose store fails", () => {
         },
       }),
     });
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     failing = true;
     await clock.pass(LEASE_MS / 3);
     failing = false;

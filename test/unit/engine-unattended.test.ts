@@ -82,7 +82,7 @@ describe("unattended work", () => {
 
   it("unattended work is reported once, only of sessions that worked and that no client has attended to since", async () => {
     const [told, attended] = [await daemon.open(), await daemon.open()];
-    await daemon.rested();
+    await daemon.openIdle();
     await clock.pass(120 * SECOND);
     await daemon.engine.get("local", attended);
     expect(await take()).toEqual([told]);
@@ -92,8 +92,8 @@ describe("unattended work", () => {
   it("unattended work is reported from the row of the session after its server has gone", async () => {
     const id = await daemon.open();
     await clock.pass(120 * SECOND);
-    daemon.runtime.of(id).finish();
-    await daemon.seen(id, "turn.ended");
+    daemon.runtime.lastProcess(id).finish();
+    await daemon.waitForEvent(id, "turn.ended");
     await daemon.engine.stop(0);
     const [record] = await server.engine.takeUnattended("local");
     expect(record).toMatchObject({ id, state: { lastOutcome: "done", attendance: { work: {} } } });

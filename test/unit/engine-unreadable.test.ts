@@ -5,8 +5,8 @@ import type { SessionBackend } from "../../src/engine/ports.ts";
 import { changeStore, DAMAGES, HARMLESS, sessionAtRest } from "../kit/store/damage.ts";
 import { StoreFile } from "../kit/store/files.ts";
 import { ManualClock } from "../kit/step/clock.ts";
-import { errorsOf, TestNode } from "../kit/step/two-nodes.ts";
-import { claimed, LONG, never, session, T0, TTL } from "../kit/store/vocabulary.ts";
+import { collectErrors, TestNode } from "../kit/step/two-nodes.ts";
+import { claimLease, LONG, never, session, T0, TTL } from "../kit/store/vocabulary.ts";
 
 /** Rows that are damaged in the file while servers use the store. A damaged row must affect its own session only. */
 
@@ -30,7 +30,7 @@ async function leaveAtWork(count: number, over = AT_WORK): Promise<string[]> {
   const ids: string[] = [];
   for (let n = 0; n < count; n += 1) {
     const { id } = (await gone.rows.create(session({ at: T0 + n }))).record;
-    const lease = await claimed(gone, id);
+    const lease = await claimLease(gone, id);
     await gone.log.append(lease, { events: [], at: T0 + n, state: { ...initialState(T0), ...over } });
     ids.push(id);
   }
@@ -92,7 +92,7 @@ describe("sessions with an unreadable row", () => {
     const prompt = { text: "go on" };
     for (const { what } of DAMAGES) {
       const id = idOf.get(what)!;
-      const errors = await errorsOf([
+      const errors = await collectErrors([
         engine.prompt("local", id, prompt),
         engine.fork(LOCAL_CALLER, id, prompt),
         engine.adopt(LOCAL_CALLER, { sessionId: id, options: {}, fork: true, prompt }),
@@ -107,9 +107,9 @@ describe("sessions with an unreadable row", () => {
       expect([what, ...errors]).toMatchObject([what, ...errors.map(() => ({ code: "INTERNAL", message }))]);
     }
     const begun = await a.open();
-    await a.runtime.of(begun).called("push begin");
+    await a.runtime.lastProcess(begun).waitForCall("push begin");
     await engine.prompt("local", sound, prompt);
-    await a.runtime.of(sound).called("push go on");
+    await a.runtime.lastProcess(sound).waitForCall("push go on");
   });
 
   it("unreadable sessions are deleted one by one, and by age", async () => {
@@ -129,7 +129,7 @@ it("a session with only a damaged title or number takes prompts", async () => {
     expect([what, (await a.engine.list({ principal: "local", limit: 9 })).length]).not.toEqual([what, 0]);
     expect((await a.engine.get("local", id)).unreadable).toBeUndefined();
     await a.engine.prompt("local", id, { text: "go on" });
-    await a.runtime.of(id).called("push go on");
+    await a.runtime.lastProcess(id).waitForCall("push go on");
   }
   await a.backend.maintenance.purge({ before: 0, statuses: ["idle"], limit: 9 });
 });
@@ -137,7 +137,7 @@ it("a session with only a damaged title or number takes prompts", async () => {
 it("a session with an unreadable principal is found by no caller, and keeps nothing from others", async () => {
   const [sound, id] = [await sessionAtRest(a), await sessionAtRest(a)];
   await damage(`UPDATE sessions SET principal = 'x' WHERE id = '${id}'`);
-  const [error] = await errorsOf([a.engine.get("local", id)]);
+  const [error] = await collectErrors([a.engine.get("local", id)]);
   expect(error).toMatchObject({ code: "SESSION_NOT_FOUND" });
   expect(await a.engine.list({ principal: "local", limit: 9 })).toMatchObject([{ id: sound }]);
   expect(await a.backend.rows.get(id)).toMatchObject({
@@ -161,7 +161,7 @@ describe("unreadable sessions that a dead server has left", () => {
     expect((await b.leases.abandoned(99)).map(({ id }) => id)).toEqual(ids.slice(60));
     // Node c takes the readable sessions over, and the others count as `error`.
     const later = new TestNode(connectLater("c"), new ManualClock());
-    await later.seen(ids[69]!, "process.exited");
+    await later.waitForEvent(ids[69]!, "process.exited");
     expect(await b.maintenance.count()).toMatchObject({ error: 60 });
     await later.engine.drain();
   });
@@ -173,14 +173,14 @@ describe("unreadable sessions that a dead server has left", () => {
     const b = new TestNode({ ...rest, leases: { ...leases, claim } }, new ManualClock());
     const listed = await b.engine.list({ principal: "local", limit: 9 });
     expect(listed.map(({ id }) => id).toSorted()).toEqual([bad, good].toSorted());
-    await b.seen(good, "process.exited");
+    await b.waitForEvent(good, "process.exited");
     expect(b.complaints).toContain("a session was not taken over");
     await b.engine.drain();
   });
 
   it("an unreadable session counts as a process only while its owner lives", async () => {
     const [id = ""] = await leaveAtWork(1);
-    const own = await a.rested();
+    const own = await a.openIdle();
     await damage(`UPDATE sessions SET state = '{' WHERE id IN ('${id}', '${own}')`);
     const b = connectLater("b");
     await b.leases.heartbeat(TTL);
@@ -191,13 +191,13 @@ describe("unreadable sessions that a dead server has left", () => {
 
 describe("a session whose row becomes unreadable while its owner lives", () => {
   it("a session with an unreadable row is interrupted and closed through another server, and readable afterwards", async () => {
-    const id = await a.asked();
+    const id = await a.openWithRequest();
     const b = new TestNode(store.connect("b"), new ManualClock());
     await damage(`UPDATE sessions SET state = '{' WHERE id = '${id}'`);
     expect(await b.engine.get("local", id)).toMatchObject({ unreadable: { isNewer: false } });
-    expect(await errorsOf([b.engine.prompt("local", id, { text: "x" })])).toMatchObject([{ code: "INTERNAL" }]);
+    expect(await collectErrors([b.engine.prompt("local", id, { text: "x" })])).toMatchObject([{ code: "INTERNAL" }]);
     await b.engine.interrupt("local", id, "x");
-    await a.runtime.of(id).called("interrupt");
+    await a.runtime.lastProcess(id).waitForCall("interrupt");
     expect((await b.engine.get("local", id)).unreadable).toBeUndefined();
     await damage(`UPDATE sessions SET state = '{' WHERE id = '${id}'`);
     await b.engine.close("local", id, "x");

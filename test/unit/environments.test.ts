@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { expect, it, vi } from "vitest";
 import { withClaudePath } from "../../src/domain/client-environment.ts";
-import { Environments, type Variables } from "../../src/claude/environments.ts";
+import { EnvironmentRecords, type Variables } from "../../src/claude/environment-records.ts";
 
 const key = randomBytes(32);
 const variables = { PATH: "/one", MY_KEY: "secret-of-one" };
 
 it("clients that differ only in where they were started share one record", () => {
-  const environments = new Environments(key, { HOME: "/home/me", UNSET: undefined });
+  const environments = new EnvironmentRecords(key, { HOME: "/home/me", UNSET: undefined });
   const settings = { CLAUDE_CODE_MCP_ALLOW_BYPASS: "1", CLAUDE_CODE_DEFAULT_CWD: "/here" };
   const editor = environments.open({
     ...variables,
@@ -26,12 +26,12 @@ it("clients that differ only in where they were started share one record", () =>
   expect(environments.get("")).toEqual({ HOME: "/home/me" });
   expect(environments.get("of no client")).toBeUndefined();
   // A restart keeps the ids of records; another `key` does not.
-  expect(new Environments(key, {}).open(variables).id).toBe(editor.id);
-  expect(new Environments(randomBytes(32), {}).open(variables).id).not.toBe(editor.id);
+  expect(new EnvironmentRecords(key, {}).open(variables).id).toBe(editor.id);
+  expect(new EnvironmentRecords(randomBytes(32), {}).open(variables).id).not.toBe(editor.id);
 });
 
 it("a record is kept while a client or one of the last 200 sessions uses it", () => {
-  const environments = new Environments(key, {});
+  const environments = new EnvironmentRecords(key, {});
   const [first, second] = [environments.open(variables), environments.open(variables)];
   const { id } = first;
   first.close();
@@ -47,7 +47,7 @@ it("a record is kept while a client or one of the last 200 sessions uses it", ()
 });
 
 it("all records that a session has used are kept", () => {
-  const environments = new Environments(key, {});
+  const environments = new EnvironmentRecords(key, {});
   const [one, two] = [environments.open(variables), environments.open({ PATH: "/two" })];
   for (const { id } of [one, two, one]) environments.hold("session", id);
   one.close();
@@ -58,7 +58,7 @@ it("all records that a session has used are kept", () => {
 
 it("`learn` is called with the variables to mask when a record opens and when a session holds it", () => {
   const learn = vi.fn<(variables: Variables, sessionId?: string) => void>();
-  const environments = new Environments(key, { OWN_KEY: "secret-of-the-server" }, { learn });
+  const environments = new EnvironmentRecords(key, { OWN_KEY: "secret-of-the-server" }, { learn });
   const { id } = environments.open({ ...variables, CLAUDE_CODE_MCP_RESUME_SECRET: "secret-of-a-setting" });
   expect(learn.mock.calls).toEqual([[{ ...variables, CLAUDE_CODE_MCP_RESUME_SECRET: "secret-of-a-setting" }]]);
   learn.mockClear();
@@ -72,7 +72,7 @@ it("`learn` is called with the variables to mask when a record opens and when a 
 });
 
 it("the record of a process that a former server left serves only the session of the process", async () => {
-  const environments = new Environments(key, {}, { isApart: true });
+  const environments = new EnvironmentRecords(key, {}, { isApart: true });
   const id = environments.recovered("session", variables);
   expect(environments.get(id)).toEqual(variables);
   expect(environments.recovered("other", variables)).not.toBe(id);
@@ -84,7 +84,7 @@ it("the record of a process that a former server left serves only the session of
 });
 
 it("the record of a connected client is found, also if the client connects in time", async () => {
-  const environments = new Environments(key, { PATH: "/one" }, { isApart: true });
+  const environments = new EnvironmentRecords(key, { PATH: "/one" }, { isApart: true });
   const isOne = ({ PATH }: Variables) => PATH === "/one";
   const coming = environments.find(isOne, 60_000);
   environments.open({ PATH: "/two" });
@@ -95,11 +95,11 @@ it("the record of a connected client is found, also if the client connects in ti
   client.close();
   expect(await environments.find(isOne, 0)).toBeUndefined();
   // Without `isApart`, the server's own record belongs to the client that started the server.
-  expect(await new Environments(key, { PATH: "/one" }).find(isOne, 0)).toBe("");
+  expect(await new EnvironmentRecords(key, { PATH: "/one" }).find(isOne, 0)).toBe("");
 });
 
 it("`paysAnew` is true for the first use of another credential in a session", () => {
-  const environments = new Environments(key, {});
+  const environments = new EnvironmentRecords(key, {});
   const pays = (sessionId: string, value: string) => environments.paysAnew(sessionId, { ANTHROPIC_API_KEY: value });
   expect([pays("one", "a"), pays("one", "a"), pays("two", "b"), pays("one", "b"), pays("one", "b")]).toEqual([
     false,

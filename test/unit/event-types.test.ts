@@ -7,7 +7,7 @@ import { summaryOf } from "../../console/src/timeline/reducer/summaries.ts";
 import { TimelineReducer } from "../../console/src/timeline/reducer/timeline-reducer.ts";
 import { Transcript } from "../../src/cli/sessions/transcript.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
-import { requestEntry } from "../../src/log/audit.ts";
+import { requestEntry } from "../../src/log/audit-log.ts";
 import { createMasker } from "../../src/log/mask.ts";
 import { presentEvent } from "../../src/view/event.ts";
 
@@ -18,7 +18,7 @@ const DECIDING = [
   "src/approvers/webhook/notifier.ts",
   "src/cli/sessions/transcript.ts",
   "src/http/metrics/event-counters.ts",
-  "src/log/audit.ts",
+  "src/log/audit-log.ts",
   "src/log/mask.ts",
   "src/usage/reading.ts",
   "src/view/event.ts",

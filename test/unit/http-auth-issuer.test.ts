@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AuthSettings } from "../../src/http/auth/authenticator.ts";
-import { newToken } from "../../src/http/auth/secret.ts";
-import { AUDIENCE, AuthSetup, Issuer, knock, PUBLIC_URL, refused, send } from "../kit/servers/http-auth.ts";
+import { newToken } from "../../src/http/auth/http-token.ts";
+import { AUDIENCE, AuthSetup, Issuer, sendHeaders, PUBLIC_URL, readRefusal, send } from "../kit/servers/http-auth.ts";
 
 let setup: AuthSetup;
 let issuer: Issuer;
@@ -65,7 +65,7 @@ describe("the keys of the issuer", () => {
     );
     expect(response).toHaveProperty("status", 503);
     expect((response as Response).headers.get("retry-after")).toBe("5");
-    expect(await refused(response as Response)).toMatchObject({
+    expect(await readRefusal(response as Response)).toMatchObject({
       challenge: null,
       body: {
         error: "temporarily_unavailable",
@@ -126,14 +126,14 @@ describe("a client that looks for the authorization server", () => {
   it("a 401 or 403 refers the client to the authorization server, with and without a token", async () => {
     const server = await open({ publicUrl: () => `${PUBLIC_URL}/` });
     const hints = `resource_metadata="${METADATA}", scope="read run approve"`;
-    expect(await knock(server)).toHaveProperty("challenge", `Bearer ${hints}`);
+    expect(await sendHeaders(server)).toHaveProperty("challenge", `Bearer ${hints}`);
     expect(await send(server, newToken())).toHaveProperty(
       "challenge",
       expect.stringMatching(
         /^Bearer error="invalid_token", error_description="[^"]+", resource_metadata="[^"]+", scope=/,
       ),
     );
-    expect(await refused(server.insufficientScope(["run", "approve"]))).toHaveProperty(
+    expect(await readRefusal(server.insufficientScope(["run", "approve"]))).toHaveProperty(
       "challenge",
       expect.stringContaining(`scope="run approve", resource_metadata="${METADATA}"`),
     );
@@ -148,7 +148,7 @@ describe("a client that looks for the authorization server", () => {
 
   it("a setting with a quote and a line break cannot add to the challenge of a 401", async () => {
     const server = await open({ publicUrl: () => 'https://a.example/"\r\nx-evil: 1' });
-    const { challenge } = (await knock(server)) as { challenge: string };
+    const { challenge } = (await sendHeaders(server)) as { challenge: string };
     expect(challenge).toContain('resource_metadata="https://a.example/???x-evil: 1/.well-known');
   });
 });

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import * as jose from "jose";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { AuthSettings } from "../../src/http/auth/authenticator.ts";
-import { digestOf, newToken } from "../../src/http/auth/secret.ts";
+import { digestOf, newToken } from "../../src/http/auth/http-token.ts";
 import { AUDIENCE, AuthSetup, Issuer, PUBLIC_URL, send } from "../kit/servers/http-auth.ts";
 
 let setup: AuthSetup;

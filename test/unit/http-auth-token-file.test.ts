@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { build } from "rolldown";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { OPERATOR as OPERATOR_CALLER } from "../../src/domain/principal.ts";
-import { digestOf, newToken } from "../../src/http/auth/secret.ts";
+import { digestOf, newToken } from "../../src/http/auth/http-token.ts";
 import { makeToken } from "../../src/http/auth/token-file.ts";
 import { AuthSetup, send } from "../kit/servers/http-auth.ts";
 

@@ -3,8 +3,8 @@ import { readdir } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { OPERATOR as OPERATOR_CALLER } from "../../src/domain/principal.ts";
 import { firstStartText } from "../../src/http/auth/authenticator.ts";
-import { digestOf, holderOf, newToken } from "../../src/http/auth/secret.ts";
-import { AuthSetup, knock, PUBLIC_URL, refused, send } from "../kit/servers/http-auth.ts";
+import { digestOf, findHolder, newToken } from "../../src/http/auth/http-token.ts";
+import { AuthSetup, sendHeaders, PUBLIC_URL, readRefusal, send } from "../kit/servers/http-auth.ts";
 
 const sha256 = (token: string) => digestOf(token).toString("hex");
 const OPERATOR = { caller: OPERATOR_CALLER, kind: "token" };
@@ -51,7 +51,7 @@ describe("named principals", () => {
       compared.push(a);
       return timingSafeEqual(a, b);
     };
-    expect(holderOf(which === undefined ? "unknown" : tokens[which]!, known, equal)).toBe(which);
+    expect(findHolder(which === undefined ? "unknown" : tokens[which]!, known, equal)).toBe(which);
     expect(compared).toEqual(known.map(({ digest }) => digest));
   });
 });
@@ -67,10 +67,10 @@ describe("a request without a valid token", () => {
         message: "This server needs a token: send the header `Authorization: Bearer <token>`.",
       },
     };
-    expect(await knock(server)).toEqual(missing);
-    expect(await knock(server, ["authorization", ""])).toEqual(missing);
-    expect(await knock(server, ["authorization", "Basic YTpi"])).toEqual(missing);
-    expect(await knock(server, ["x-token", server.made!.token])).toEqual(missing);
+    expect(await sendHeaders(server)).toEqual(missing);
+    expect(await sendHeaders(server, ["authorization", ""])).toEqual(missing);
+    expect(await sendHeaders(server, ["authorization", "Basic YTpi"])).toEqual(missing);
+    expect(await sendHeaders(server, ["x-token", server.made!.token])).toEqual(missing);
   });
 
   it("a token in the URL is not accepted", async () => {
@@ -105,14 +105,14 @@ describe("a request without a valid token", () => {
   ])("a request with %s in place of one token is refused", async (_, headersOf) => {
     const server = await setup.open();
     const { token } = server.made!;
-    const answer = await knock(server, ...headersOf(token));
+    const answer = await sendHeaders(server, ...headersOf(token));
     expect(answer).toMatchObject({ status: 401 });
     expect(JSON.stringify(answer)).not.toContain(token);
   });
 
   it("the scheme Bearer is accepted in any case", async () => {
     const server = await setup.open();
-    expect(await knock(server, auth(`bEARER   ${server.made!.token}`))).toEqual(OPERATOR);
+    expect(await sendHeaders(server, auth(`bEARER   ${server.made!.token}`))).toEqual(OPERATOR);
   });
 
   function auth(value: string): [string, string] {
@@ -126,7 +126,7 @@ describe("--no-auth", () => {
     async (host) => {
       const server = await setup.open({ auth: false, host });
       const operator = { caller: OPERATOR_CALLER, kind: "open" };
-      expect(await knock(server)).toEqual(operator);
+      expect(await sendHeaders(server)).toEqual(operator);
       expect(await send(server, "whatever")).toEqual(operator);
       expect(await readdir(setup.folder)).toEqual([]);
     },
@@ -144,7 +144,7 @@ describe("--no-auth", () => {
 
 it("a missing scope gives a 403 that names the scope", async () => {
   const server = await setup.open();
-  expect(await refused(server.insufficientScope("approve"))).toEqual({
+  expect(await readRefusal(server.insufficientScope("approve"))).toEqual({
     status: 403,
     challenge:
       'Bearer error="insufficient_scope", error_description="This needs the scope approve, which the token does not have. Use one that has it.", scope="approve"',

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { readJson } from "../../src/http/body.ts";
+import { readJson } from "../../src/http/json-body.ts";
 
 const post = (body: string, headers: Record<string, string> = {}) =>
   new Request("http://127.0.0.1/", { method: "POST", body, headers });

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { expect, it } from "vitest";
-import { Connections } from "../../src/http/limits.ts";
+import { Connections } from "../../src/http/http-limits.ts";
 
 class FakeSocket extends EventEmitter {
   readonly remoteAddress: string;

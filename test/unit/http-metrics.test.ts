@@ -8,7 +8,7 @@ import { instruments } from "../../src/http/metrics/instruments.ts";
 import type { GaugeSources } from "../../src/http/metrics/gauges.ts";
 import { memoryStore } from "../kit/store/memory.ts";
 import { withObserver } from "../../src/store/open.ts";
-import { claimed, failed, notice, session, T0, TTL } from "../kit/store/vocabulary.ts";
+import { claimLease, failed, notice, session, T0, TTL } from "../kit/store/vocabulary.ts";
 import { TURN_CLOCK, withCaller } from "../kit/sessions/open-request.ts";
 
 interface Family {
@@ -108,7 +108,7 @@ describe("counters", () => {
     const metrics = metricsOf();
     const store = withObserver(backend, (...args) => metrics.onAppended(...args));
     const { record } = await store.rows.create(session());
-    const lease = await claimed(store, record.id);
+    const lease = await claimLease(store, record.id);
     const state = initialState(T0);
     const write = async (events: SessionEvent[], seconds: number, over: Partial<SessionState> = {}) => {
       const { lastEventId } = (await store.rows.get(record.id))!.state;
@@ -262,7 +262,7 @@ describe("the text of the metrics", () => {
     const metrics = metricsOf({ store: backend, spares: { available: 0 } });
     const store = withObserver(backend, (...args) => metrics.onAppended(...args));
     const { record } = await store.rows.create(session({ principal: "SECRET", spec: { cwd: "/SECRET" } }));
-    const lease = await claimed(store, record.id);
+    const lease = await claimLease(store, record.id);
     const events = [asked, answered, notice("SECRET"), turnEnded({ message: "SECRET", errorSubtype: "SECRET" })];
     await store.log.append(lease, { events, at: T0, state: { ...initialState(T0), lastEventId: 4 } });
     metrics.began("/SECRET", "SECRET")(200);

@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 import { parse as parseJson } from "jsonc-parser";
 import { parse as parseToml } from "smol-toml";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { planInstall, planUninstall, presenceOf, type Aim } from "../../src/install/change.ts";
+import { planInstall, planUninstall, readPresence, type Aim } from "../../src/install/change.ts";
 import { CLIENTS, type Client, type Scope } from "../../src/install/clients.ts";
 import { UnusableFile } from "../../src/install/format.ts";
 import type { Places } from "../../src/install/places.ts";
@@ -121,7 +121,7 @@ describe.each(every)("$name", ({ client, scope }) => {
   it("`install` creates the file with the entry, and `uninstall` deletes it with its folders", async () => {
     const before = readdirSync(root, { recursive: true });
     await install(at());
-    expect(await presenceOf(at(), client.entry(COMMAND))).toBe("installed");
+    expect(await readPresence(at(), client.entry(COMMAND))).toBe("installed");
     expect(statSync(fileOf()).mode & 0o777).toBe(scope === "user" ? 0o600 : 0o644);
     await uninstall(at());
     const left = readdirSync(root, { recursive: true }).filter((name) => !String(name).startsWith("state"));
@@ -142,11 +142,11 @@ describe.each(every)("$name", ({ client, scope }) => {
     expect(written.startsWith("\uFEFF")).toBe(content.startsWith("\uFEFF"));
     expect((await planInstall(at(), client.entry(COMMAND))).after).toBe(text);
     await install(at(), { command: "npx", args: ["-y", "claude-agents-mcp"] });
-    expect(await presenceOf(at(), client.entry(COMMAND))).toBe("different");
+    expect(await readPresence(at(), client.entry(COMMAND))).toBe("different");
     await uninstall(at());
     expect(readFileSync(file, "utf8")).toBe(content);
     expect(statSync(file).mode & 0o777).toBe(0o640);
-    expect(await presenceOf(at(), client.entry(COMMAND))).toBe("absent");
+    expect(await readPresence(at(), client.entry(COMMAND))).toBe("absent");
   });
 });
 

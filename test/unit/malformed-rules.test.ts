@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { isDivided, malformedRule, malformedRules } from "../../src/domain/approvals/malformed-rule.ts";
-import { rightName } from "../../src/tools/catalogue.ts";
+import { isSplitByClaude, malformedRule, malformedRules } from "../../src/domain/approvals/malformed-rule.ts";
+import { correctToolName } from "../../src/tools/check-options.ts";
 import { NO_ALLOW, RULE_TEXTS } from "../kit/attacks/malformed-rules.ts";
 
 /** Checks `RULE_TEXTS` offline; `test/claude/malformed-rules.test.ts` asks the real Claude Code. */
@@ -8,7 +8,7 @@ import { NO_ALLOW, RULE_TEXTS } from "../kit/attacks/malformed-rules.ts";
 describe("a rule of a caller", () => {
   it.each(RULE_TEXTS)("the rule %j (%s) is refused unless Claude Code can match it", (text, kind) => {
     const isTaken = kind === "keeps" || kind === "named";
-    const problem = malformedRule(rightName(text), "deny") ?? "none";
+    const problem = malformedRule(correctToolName(text), "deny") ?? "none";
     expect(problem).toMatch(isTaken ? /^none$/ : /^the rule .+\. Write .+\.$/s);
   });
 
@@ -37,6 +37,8 @@ describe("a rule of a caller", () => {
 
   it("a rule that the command line of Claude Code would divide is recognized", () => {
     const divided = ["Bash(a (b) c)", "Read(//x) y/**)", "Bash(echo a), b)"];
-    expect([...divided, "Bash(a b)", "Bash(a, b)", "Read(//x (y)/**)", "Bash(a)b)"].filter(isDivided)).toEqual(divided);
+    expect([...divided, "Bash(a b)", "Bash(a, b)", "Read(//x (y)/**)", "Bash(a)b)"].filter(isSplitByClaude)).toEqual(
+      divided,
+    );
   });
 });

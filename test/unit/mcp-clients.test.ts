@@ -1,13 +1,13 @@
 import { McpServer } from "@modelcontextprotocol/server";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import { Clients } from "../../src/mcp/clients.ts";
+import { LegacyClients } from "../../src/mcp/legacy-clients.ts";
 import { SessionIds } from "../../src/mcp/session-ids.ts";
 
 /** Clients of the 2025 protocol over HTTP, each with its own protocol session. */
 
 const silent = { debug: () => undefined, warn: () => undefined };
-const made: Clients[] = [];
+const made: LegacyClients[] = [];
 const servers: McpServer[] = [];
 afterEach(async () => void (await Promise.all(made.splice(0).map(async (clients) => clients.close()))));
 
@@ -25,7 +25,7 @@ function clientsWith(limits: Partial<{ most: number; idleMs: number }> = {}, key
     return server;
   };
   const ids = new SessionIds(async () => Promise.resolve(new Uint8Array(32).fill(key)));
-  const clients = new Clients(make, { ids, limits: { most: 10, idleMs: 60_000, ...limits }, log: silent });
+  const clients = new LegacyClients(make, { ids, limits: { most: 10, idleMs: 60_000, ...limits }, log: silent });
   made.push(clients);
   return clients;
 }
@@ -38,7 +38,7 @@ const INITIALIZE = {
 };
 const PING = { jsonrpc: "2.0", id: 2, method: "ping" };
 
-async function post(clients: Clients, body: object, { principal = "ann", session = "" } = {}) {
+async function post(clients: LegacyClients, body: object, { principal = "ann", session = "" } = {}) {
   const headers = {
     "content-type": "application/json",
     accept: "application/json, text/event-stream",
@@ -52,8 +52,9 @@ async function post(clients: Clients, body: object, { principal = "ann", session
   return { status: response.status, session: response.headers.get("mcp-session-id") ?? "" };
 }
 
-const begin = async (clients: Clients, principal = "ann") => (await post(clients, INITIALIZE, { principal })).session;
-const pings = async (clients: Clients, session: string, principal = "ann") =>
+const begin = async (clients: LegacyClients, principal = "ann") =>
+  (await post(clients, INITIALIZE, { principal })).session;
+const pings = async (clients: LegacyClients, session: string, principal = "ann") =>
   (await post(clients, PING, { principal, session })).status;
 
 it("a session belongs to its principal alone, and a request outside a session begins none", async () => {
@@ -167,13 +168,13 @@ describe("the session of another server", () => {
   });
 });
 
-async function listens(clients: Clients, session: string, last: string): Promise<Response> {
+async function listens(clients: LegacyClients, session: string, last: string): Promise<Response> {
   const headers = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": last };
   const caller = { principal: "ann", scopes: ["read"] } as const;
   return clients.handle(new Request("http://127.0.0.1/mcp", { headers }), { caller, body: undefined });
 }
 
-async function ends(clients: Clients, session: string): Promise<number> {
+async function ends(clients: LegacyClients, session: string): Promise<number> {
   const request = new Request("http://127.0.0.1/mcp", { method: "DELETE", headers: { "mcp-session-id": session } });
   const caller = { principal: "ann", scopes: ["read"] } as const;
   return (await clients.handle(request, { caller, body: undefined })).status;

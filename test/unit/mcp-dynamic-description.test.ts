@@ -1,6 +1,6 @@
 import { Client } from "@modelcontextprotocol/client";
 import { describe, expect, it } from "vitest";
-import { ReportedTools } from "../../src/tools/reported-tools.ts";
+import { DynamicDescription } from "../../src/tools/dynamic-description.ts";
 import { Wire } from "../kit/clients/mcp-wire.ts";
 import { depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 import type { FakeSession } from "../kit/tools/fake-session.ts";
@@ -17,7 +17,7 @@ describe.each([
 ])("--dynamic-description, %s era", (_, era) => {
   async function connect(isDynamic: boolean) {
     const engine = new FakeEngine();
-    const reported = isDynamic ? new ReportedTools() : undefined;
+    const reported = isDynamic ? new DynamicDescription() : undefined;
     const deps = { ...depsOf(engine), reported };
     const wire = new Wire({ reported, deps: () => Promise.resolve(deps) });
     let changes = 0;
@@ -39,7 +39,7 @@ describe.each([
     const before = await described();
     expect(before["claude_code"]).not.toContain("Tools of Claude Code");
     const session = engine.add();
-    session.run();
+    session.startTurn();
     // `Task` is the former name of `Agent`; calls and requests use `Agent`.
     reports(session, ["Task", "Read", "Bash", "mcp__own__tool"]);
     await poll();
@@ -65,7 +65,7 @@ describe.each([
     expect(client.getServerCapabilities()?.tools).toEqual({ listChanged: false });
     const before = await described();
     const session = engine.add();
-    session.run();
+    session.startTurn();
     reports(session, ["Read"]);
     await poll();
     expect(await described()).toEqual(before);

@@ -1,7 +1,7 @@
 import { McpServer } from "@modelcontextprotocol/server";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { createHttpEndpoint, type HttpEndpoint } from "../../src/mcp/http.ts";
+import { createHttpEndpoint, type HttpEndpoint } from "../../src/mcp/http-endpoint.ts";
 import { SessionIds } from "../../src/mcp/session-ids.ts";
 
 /** After `close`, requests still come in on connections that were open before. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LineGuard, type LongLine } from "../../src/mcp/lines/guard.ts";
+import { LineGuard, type LongLine } from "../../src/mcp/lines/line-guard.ts";
 
 interface Passed {
   lines: string[];

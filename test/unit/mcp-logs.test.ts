@@ -15,13 +15,13 @@ async function logsOf(
   const logs: unknown[] = [];
   client.setNotificationHandler("notifications/message", ({ params }) => void logs.push({ ...params }));
   const session = wire.engine.add();
-  session.run();
-  session.says("I look around");
+  session.startTurn();
+  session.emitText("I look around");
   const poll = { action: "poll", sessionId: "s1", waitMs: 20_000 };
   const answer = client.callTool({ name: "claude_code_check", arguments: poll, ...(meta && { _meta: meta }) });
   // With `receivesLogs` the call waits a second time, for the next event.
   await expect.poll(() => wire.engine.waits.length).toBe(receivesLogs ? 2 : 1);
-  session.ends("Done.");
+  session.finishTurn("Done.");
   await answer;
   return logs;
 }

@@ -1,6 +1,6 @@
 import { Client, ProtocolError } from "@modelcontextprotocol/client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { namesOf } from "../../src/tools/listed.ts";
+import { listToolNames } from "../../src/tools/tool-names.ts";
 import { Wire } from "../kit/clients/mcp-wire.ts";
 import type { FakeSession } from "../kit/tools/fake-session.ts";
 
@@ -65,7 +65,7 @@ describe.each([
 
   it("review takes a session or a folder, and refuses both or neither", async () => {
     const session = wire.engine.add();
-    session.run();
+    session.startTurn();
     expect(await textOf("review", { sessionId: "s1" })).toMatch(
       /session s1[^]*running[^]*"action":"diff","sessionId":"s1"/,
     );
@@ -82,12 +82,12 @@ describe.each([
   it("resume reports the state of the session", async () => {
     const session = wire.engine.add();
     expect(await textOf("resume", { sessionId: "s1" })).toContain("It has had no prompt yet.");
-    session.run();
-    session.requests();
+    session.startTurn();
+    session.openRequest();
     expect(await textOf("resume", { sessionId: "s1" })).toMatch(
       /waiting_permission[^]*Open requests:\n- permission r1: [^]*"cursor":2/,
     );
-    session.ends("All done.");
+    session.finishTurn("All done.");
     expect(await textOf("resume", { sessionId: "s1" })).toMatch(
       /idle[^]*<result>\nAll done\.\n<\/result>[^]*claude_code_reply/,
     );
@@ -98,14 +98,14 @@ describe.each([
 
   it("resume reports a failed turn, queued and held prompts, and that a cancelled session is over", async () => {
     const session = wire.engine.add();
-    session.ends("It broke.", { outcome: "failed", isError: true, errorSubtype: "max_turns" });
+    session.finishTurn("It broke.", { outcome: "failed", isError: true, errorSubtype: "max_turns" });
     session.state.queue = [
       { promptId: "a", eventId: 1 },
       { promptId: "b", eventId: 1, held: true },
     ];
     const waiting = await textOf("resume", { sessionId: "s1" });
     expect(waiting).toMatch(/The last turn failed \(max_turns\)\.[^]*1 prompts are queued\.[^]*1 prompts are held/);
-    session.run();
+    session.startTurn();
     expect(await textOf("resume", { sessionId: "s1" })).toMatch(/A turn is running\.[^]*Follow it to its end with/);
     session.state.closed = { reason: "cancelled", by: "me", at: 0 };
     expect(await textOf("resume", { sessionId: "s1" })).toContain("start a new session (claude_code)");
@@ -214,7 +214,7 @@ describe("completion", () => {
 });
 
 it("prompts are hidden if the tools that they use are not listed", async () => {
-  const wire = new Wire({ toolNames: namesOf(["query"], { enabled: true }) });
+  const wire = new Wire({ toolNames: listToolNames(["query"], { enabled: true }) });
   const client = new Client(info);
   await client.connect(wire);
   expect(client.getServerCapabilities()).toMatchObject({ completions: {} });

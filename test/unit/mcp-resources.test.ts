@@ -70,7 +70,7 @@ describe.each([
 
   it("the resource of a session equals its entry in `claude_code_session`, without its folder", async () => {
     const session = wire.engine.add("s1", { cwd: "/secret", model: "opus" });
-    session.run();
+    session.startTurn();
     const got = await client.callTool({ name: "claude_code_session", arguments: { action: "get", sessionId: "s1" } });
     const { sessions } = got.structuredContent as { sessions: object[] };
     expect(JSON.parse(await textOf("claude-code://sessions/s1"))).toEqual(sessions[0]);
@@ -79,9 +79,9 @@ describe.each([
 
   it("events are read in pages by `cursor` and `limit`", async () => {
     const session = wire.engine.add();
-    session.run();
-    for (const word of ["one", "two", "three"]) session.says(word);
-    session.ends("done");
+    session.startTurn();
+    for (const word of ["one", "two", "three"]) session.emitText(word);
+    session.finishTurn("done");
     const whole = JSON.parse(await textOf("claude-code://sessions/s1/events")) as { events: object[] };
     expect(whole).toMatchObject({ sessionId: "s1", status: "idle", nextCursor: 7, lastEventId: 6 });
     expect(whole.events).toMatchObject([
@@ -104,8 +104,8 @@ describe.each([
 
   it("a page of events has at most 32,768 bytes, and no event is lost", async () => {
     const session = wire.engine.add();
-    session.run();
-    for (let index = 0; index < 60; index += 1) session.says("x".repeat(1_500));
+    session.startTurn();
+    for (let index = 0; index < 60; index += 1) session.emitText("x".repeat(1_500));
     const ids: number[] = [];
     let cursor = 1;
     while (cursor <= session.events.length) {

@@ -1,7 +1,7 @@
 import { Client } from "@modelcontextprotocol/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { describe, expect, it } from "vitest";
-import { namesOf } from "../../src/tools/listed.ts";
+import { listToolNames } from "../../src/tools/tool-names.ts";
 import { Wire } from "../kit/clients/mcp-wire.ts";
 import { tools } from "../kit/tools/run.ts";
 
@@ -164,7 +164,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
   });
 
   it("all toolsets are listed in at most 16,384 bytes, each tool once", async () => {
-    const wire = new Wire({ tools: [...tools.values()], toolNames: namesOf(["all"], { enabled: true }) });
+    const wire = new Wire({ tools: [...tools.values()], toolNames: listToolNames(["all"], { enabled: true }) });
     const client = await connectTo(wire);
     const listed = await client.listTools();
     expect(listed.tools.map(({ name }) => name)).toEqual([...tools.keys()]);
@@ -177,8 +177,8 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
   it("a session runs through start, request, answer, result and reply", async () => {
     const connected = await connect();
     const { engine } = connected.wire;
-    engine.onPrompt = (session) => void setTimeout(() => session.requests(), 5);
-    engine.onAnswer = (session) => void setTimeout(() => session.ends("All done."), 5);
+    engine.onPrompt = (session) => void setTimeout(() => session.openRequest(), 5);
+    engine.onAnswer = (session) => void setTimeout(() => session.finishTurn("All done."), 5);
     const started = await answered(connected, "claude_code", { prompt: "Fix it", waitMs: 5_000 });
     expect(started.content).toEqual([{ type: "text", text: JSON.stringify(started.structuredContent) }]);
     expect(started.isError ?? false).toBe(false);
@@ -188,7 +188,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     const request = { sessionId, requestId: "r1", decision: "allow", cursor: polled.structuredContent.nextCursor };
     const done = await answered(connected, "claude_code_check", { action: "respond_permission", ...request });
     expect(done.structuredContent).toMatchObject({ status: "idle", result: { result: "All done." } });
-    engine.onPrompt = (session) => session.ends("Again.");
+    engine.onPrompt = (session) => session.finishTurn("Again.");
     const again = await answered(connected, "claude_code_reply", { sessionId, prompt: "Once more", waitMs: 100 });
     expect(again.structuredContent).toMatchObject({ result: { result: "Again." } });
     const listed = await answered(connected, "claude_code_session", { action: "list" });
@@ -233,21 +233,21 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     const connected = await connect();
     const { engine } = connected.wire;
     const session = engine.add();
-    session.run();
-    session.says("I look around");
+    session.startTurn();
+    session.emitText("I look around");
     const news: object[] = [];
     const poll = { action: "poll", sessionId: "s1", waitMs: 20_000 };
     const answer = answered(connected, "claude_code_check", poll, { onprogress: (each) => news.push(each) });
     await expect.poll(() => news).toEqual([{ progress: 1, message: "I look around" }]);
-    session.says("I have seen it");
+    session.emitText("I have seen it");
     await expect.poll(() => news[1]).toEqual({ progress: 2, message: "I have seen it" });
-    session.ends("Done.");
+    session.finishTurn("Done.");
     await answer;
     const before = connected.wire.lines.length;
-    session.run();
+    session.startTurn();
     const quiet = answered(connected, "claude_code_check", { ...poll, cursor: 1_000, until: "end" });
-    session.says("No client has asked.");
-    session.ends("Done.");
+    session.emitText("No client has asked.");
+    session.finishTurn("Done.");
     await quiet;
     expect(connected.wire.lines.length).toBe(before + 1);
     await connected.client.close();
@@ -255,7 +255,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
 
   it("a cancelled call ends its wait without affecting the turn", async () => {
     const connected = await connect();
-    connected.wire.engine.add().run();
+    connected.wire.engine.add().startTurn();
     const controller = new AbortController();
     const call = answered(
       connected,

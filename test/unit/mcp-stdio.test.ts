@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Leaving } from "../../src/tools/leaving.ts";
+import { ClientCleanup } from "../../src/tools/client-cleanup.ts";
 import { Wire } from "../kit/clients/mcp-wire.ts";
 
 const initialize = {
@@ -24,7 +24,7 @@ const call = (id: number, name: string, args: object) => ({
 });
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 30));
-const answerTo = (wire: Wire, id: number) => wire.heard((message) => message["id"] === id);
+const answerTo = (wire: Wire, id: number) => wire.waitForMessage((message) => message["id"] === id);
 
 async function opened(options?: ConstructorParameters<typeof Wire>[0]): Promise<Wire> {
   const wire = new Wire(options);
@@ -103,7 +103,7 @@ describe("the end of a connection", () => {
 
 async function waiting(options?: ConstructorParameters<typeof Wire>[0]): Promise<Wire> {
   const wire = await opened(options);
-  wire.engine.add().run();
+  wire.engine.add().startTurn();
   await wire.send(call(5, "claude_code_check", { action: "poll", sessionId: "s1", waitMs: 30_000 }));
   await expect.poll(() => wire.engine.waits.length).toBe(1);
   return wire;
@@ -116,7 +116,7 @@ describe("the end of input", () => {
     expect(await answerTo(wire, 6)).toHaveProperty("result");
     await settled();
     expect([wire.closes, wire.engine.waits[0]?.signal.aborted]).toEqual([0, false]);
-    wire.engine.sessions.get("s1")?.ends("done");
+    wire.engine.sessions.get("s1")?.finishTurn("done");
     expect(await answerTo(wire, 5)).toMatchObject({ result: { structuredContent: { status: "idle" } } });
     await expect.poll(() => wire.closes).toBe(1);
   });
@@ -130,7 +130,7 @@ describe("the end of input", () => {
   });
 
   it("a call that would wait too long after the end of input is answered with the present state", async () => {
-    const wire = await waiting({ lastAnswersMs: 2_020, leaving: new Leaving({ warn: () => undefined }) });
+    const wire = await waiting({ lastAnswersMs: 2_020, leaving: new ClientCleanup({ warn: () => undefined }) });
     wire.stdin.end();
     expect(await answerTo(wire, 5)).toMatchObject({ result: { structuredContent: { status: "running" } } });
   });
@@ -207,7 +207,7 @@ describe("messages on the wire", () => {
     await wire.send(list(5));
     const message = expect.stringContaining("id: used by another open request of this connection");
     expect(await answerTo(wire, 5)).toMatchObject({ error: { code: -32_600, message } });
-    wire.engine.sessions.get("s1")?.ends("done");
+    wire.engine.sessions.get("s1")?.finishTurn("done");
     const answers = () => wire.lines.filter((line) => line.includes('"id":5')).length;
     await expect.poll(answers).toBe(2);
     await wire.send(list(5));
@@ -217,13 +217,13 @@ describe("messages on the wire", () => {
 
   it("concurrent calls are answered separately", async () => {
     const wire = await opened();
-    wire.engine.add().run();
+    wire.engine.add().startTurn();
     await wire.send(call(5, "claude_code_check", { action: "poll", sessionId: "s1", waitMs: 30_000 }));
     await wire.send(call(6, "claude_code_session", { action: "list" }));
     expect(await answerTo(wire, 6)).toMatchObject({
       result: { structuredContent: { sessions: [{ sessionId: "s1" }] } },
     });
-    wire.engine.sessions.get("s1")?.ends("done");
+    wire.engine.sessions.get("s1")?.finishTurn("done");
     expect(await answerTo(wire, 5)).toMatchObject({ result: { structuredContent: { status: "idle" } } });
     expect(wire.depsMade).toBe(1);
     wire.stdin.end();

@@ -62,12 +62,12 @@ describe.each([
   it("changes of a session are reported at most once per quarter of a second, including the last one", async () => {
     const { close, follow, updates, wire } = await connect();
     const session = wire.engine.add();
-    session.run();
+    session.startTurn();
     await follow("claude-code://sessions/s1", EVENTS);
     const begin = performance.now();
-    for (let each = 0; each < 50; each += 1) session.says(String(each));
+    for (let each = 0; each < 50; each += 1) session.emitText(String(each));
     await expect.poll(() => updates.length).toBeGreaterThan(0);
-    session.says("the last");
+    session.emitText("the last");
     // A change after the first notification is reported after the interval.
     await expect.poll(() => updates.length).toBe(4);
     expect(performance.now() - begin).toBeGreaterThan(240);
@@ -79,12 +79,12 @@ describe.each([
   it("updates end with the subscription and with the connection", async () => {
     const { close, follow, leave, updates, wire } = await connect();
     const session = wire.engine.add();
-    session.run();
+    session.startTurn();
     await follow(EVENTS);
     await expect.poll(() => waits(wire)).toBe(1);
     await leave();
     await expect.poll(() => waits(wire)).toBe(0);
-    session.says("unheard");
+    session.emitText("unheard");
     await follow(EVENTS);
     await expect.poll(() => waits(wire)).toBe(1);
     expect(updates).toEqual([]);
@@ -95,11 +95,11 @@ describe.each([
   it("the deletion of a session is reported, and ends the subscription", async () => {
     const { close, follow, updates, wire } = await connect();
     const session = wire.engine.add();
-    session.run();
+    session.startTurn();
     await follow(EVENTS);
     await expect.poll(() => waits(wire)).toBe(1);
     wire.engine.get = () => Promise.reject(sessionNotFound("s1"));
-    session.says("gone");
+    session.emitText("gone");
     await expect.poll(() => updates).toEqual([EVENTS]);
     expect(wire.engine.waits).toHaveLength(1);
     await close();

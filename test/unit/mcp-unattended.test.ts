@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Unattended, type FormClient } from "../../src/mcp/states.ts";
+import { UnattendedClients, type FormClient } from "../../src/mcp/form-state.ts";
 
 const CODEX: FormClient = { principal: "ann", sessionId: undefined, name: "codex", version: "1" };
 const MINUTE = 60_000;
@@ -7,7 +7,7 @@ const MINUTE = 60_000;
 function noted() {
   let at = 0;
   const lines: unknown[] = [];
-  const unattended = new Unattended({ info: (_, fields) => void lines.push(fields) }, () => at);
+  const unattended = new UnattendedClients({ info: (_, fields) => void lines.push(fields) }, () => at);
   unattended.add(CODEX);
   return { lines, unattended, later: (ms: number) => (at += ms) };
 }

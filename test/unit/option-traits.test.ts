@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
 import { checkSandboxedOptions } from "../../src/claude/sandbox/sandboxed-options.ts";
 import { toSdkOptions } from "../../src/claude/sdk-options.ts";
-import { type Claim, spareSpecOf } from "../../src/claude/spares/spec.ts";
+import { type Claim, splitForSpare } from "../../src/claude/spares/spec.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
 import { type OptionsWith, TRAITS, traitsOf } from "../../src/domain/options/traits.ts";
 import type { Scope } from "../../src/domain/principal.ts";
@@ -12,7 +12,7 @@ import { checkGiven } from "../../src/engine/policy/gate.ts";
 import { EVERY_OPTION } from "../kit/sessions/every-option.ts";
 import { OPEN_GATE } from "../kit/sessions/open-gate.ts";
 import { FakeEngine } from "../kit/tools/fake-engine.ts";
-import { type Listed, run, runOpen } from "../kit/tools/run.ts";
+import { type SessionList, run, runWithSensitiveDetails } from "../kit/tools/run.ts";
 
 /** Checks that access, bounds, sandbox, view and spare key follow `TRAITS`, for each option and an unknown one. */
 
@@ -100,7 +100,7 @@ describe.each(NAMES)("the option %s", (name) => {
     engine.add("s1", { cwd: "/elsewhere", ...only(name) }).title = "renamed";
     const args = { action: "get", sessionId: "s1" };
     const { requested, ...rest } = sessionOf(await run(engine, "_session", args));
-    const sensitive = sessionOf(await runOpen(engine, { ...args, includeSensitive: true }));
+    const sensitive = sessionOf(await runWithSensitiveDetails(engine, { ...args, includeSensitive: true }));
     const { leftOut = [] } = sensitive;
     expect({
       public: name in rest || isDeepStrictEqual(requested?.[name], VALUES[name]),
@@ -115,7 +115,7 @@ describe.each(NAMES)("the option %s", (name) => {
     const given: Options =
       spare === undefined ? toSdkOptions({ cwd: "/repo", ...only(name) }) : { ...base, ...only(name) };
     const whose = { principal: "ann", wrapper: [], record: {} };
-    const [plain, split] = [await spareSpecOf(whose, base), await spareSpecOf(whose, given)];
+    const [plain, split] = [await splitForSpare(whose, base), await splitForSpare(whose, given)];
     const outcomes = {
       unfit: split === undefined,
       key: split !== undefined && split.spec.key !== plain?.spec.key && isDeepStrictEqual(split.claim, plain?.claim),
@@ -148,7 +148,7 @@ interface Shown extends Record<string, unknown> {
 }
 
 function sessionOf({ structured }: { readonly structured: object }): Shown {
-  const [session = {}] = (structured as Listed).sessions;
+  const [session = {}] = (structured as SessionList).sessions;
   return session;
 }
 

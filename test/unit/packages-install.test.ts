@@ -12,8 +12,8 @@ import {
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { Preparation } from "../../src/claude/preparation.ts";
-import { InstallError } from "../../src/packages/faults.ts";
+import { Installer } from "../../src/claude/installer.ts";
+import { InstallError } from "../../src/packages/install-faults.ts";
 import { PackageCache, writeFault } from "../../src/packages/package-cache.ts";
 import type { Pinned } from "../../src/packages/pinned.ts";
 import { Registry } from "../kit/install/registry.ts";
@@ -86,7 +86,7 @@ describe("npm and a registry", () => {
   it("an installation has the package and its dependencies, and leaves nothing else", async () => {
     const own = cache();
     await own.install(whole);
-    const file = own.entryOf(whole) ?? "";
+    const file = own.findEntry(whole) ?? "";
     expect(readFileSync(file, "utf8")).toBe("/* whole */");
     expect(readFileSync(join(dirname(file), "../needed/main.js"), "utf8")).toBe("/* needed */");
     expect(cacheEntries()).toEqual(["whole-1.0.0"]);
@@ -96,7 +96,7 @@ describe("npm and a registry", () => {
     const own = cache();
     const other = { ...whole, integrity: part.integrity.replace("none", `${"A".repeat(86)}==`) };
     await expect(own.install(other)).rejects.toThrow(/whole 1\.0\.0 .*\(wrong integrity\)/);
-    expect(own.entryOf(whole)).toBeUndefined();
+    expect(own.findEntry(whole)).toBeUndefined();
     expect(cacheEntries()).toEqual([]);
   });
 });
@@ -132,7 +132,7 @@ describe("an npm that fails", () => {
     await expect(cache.install(part)).rejects.toThrow(InstallError);
     writeFileSync(join(home, "online"), "");
     await cache.install(part);
-    expect(cache.entryOf(part)).toBe(join(packages(), target, "node_modules/part/main.js"));
+    expect(cache.findEntry(part)).toBe(join(packages(), target, "node_modules/part/main.js"));
   });
 });
 
@@ -165,7 +165,7 @@ describe("servers that need one package", () => {
     const [one, other] = [cacheOf(INSTALLED), cacheOf(INSTALLED)];
     await Promise.all([one.install(part), one.install(part), other.install(part)]);
     await other.install(part);
-    expect([one.entryOf(part), other.entryOf(part)]).not.toContain(undefined);
+    expect([one.findEntry(part), other.findEntry(part)]).not.toContain(undefined);
     expect(npmStarts()).toBe(1);
     expect(cacheEntries()).toEqual([target]);
   });
@@ -174,7 +174,7 @@ describe("servers that need one package", () => {
     deadLock(draft(`${target}.1.draft`));
     const cache = cacheOf(INSTALLED);
     await cache.install(part);
-    expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("left");
+    expect(readFileSync(cache.findEntry(part) ?? "", "utf8")).toBe("left");
     expect(npmStarts()).toBe(0);
     expect(cacheEntries()).toEqual([target]);
   });
@@ -183,7 +183,7 @@ describe("servers that need one package", () => {
     deadLock(draft(`${target}.1.draft`, false));
     const cache = cacheOf(INSTALLED);
     await cache.install(part);
-    expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("1\n");
+    expect(readFileSync(cache.findEntry(part) ?? "", "utf8")).toBe("1\n");
     expect(cacheEntries()).toEqual([target]);
   });
 
@@ -191,7 +191,7 @@ describe("servers that need one package", () => {
     const other = `mkdir -p ../${target}/node_modules/part && echo other > ../${target}/node_modules/part/main.js`;
     const cache = cacheOf(`${INSTALLED}; ${other}`);
     await cache.install(part);
-    expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("other\n");
+    expect(readFileSync(cache.findEntry(part) ?? "", "utf8")).toBe("other\n");
     expect(cacheEntries()).toEqual([target]);
   });
 
@@ -199,7 +199,7 @@ describe("servers that need one package", () => {
     mkdirSync(join(packages(), target, "node_modules/part/rest"), { recursive: true });
     const cache = cacheOf(INSTALLED);
     await cache.install(part);
-    expect(readFileSync(cache.entryOf(part) ?? "", "utf8")).toBe("1\n");
+    expect(readFileSync(cache.findEntry(part) ?? "", "utf8")).toBe("1\n");
     expect(cacheEntries()).toEqual([target]);
   });
 
@@ -265,7 +265,7 @@ describe("before the first session", () => {
   const preparation = (packageCache: PackageCache, toInstall?: Pinned) => {
     const found = { path: undefined, version: undefined, warning: undefined };
     const claude = { locate: async () => Promise.resolve({ ...found, ...(toInstall && { toInstall }) }) };
-    return new Preparation({ claude, packages: packageCache });
+    return new Installer({ claude, packages: packageCache });
   };
 
   it("a missing Claude Code is installed with the session's npm, and progress is reported in percent", async () => {
@@ -273,12 +273,12 @@ describe("before the first session", () => {
     const half = "mkdir -p node_modules/part; printf '%0500d' 0 > node_modules/part/half";
     const cache = cacheOf(`${half}; until [ -e "$HOME/go" ]; do sleep 0.01; done; ${INSTALLED}`, { PATH: "/nowhere" });
     const shown: number[] = [];
-    const done = preparation(cache, part).complete({ environment: withNpm() }, (percent) => void shown.push(percent));
+    const done = preparation(cache, part).install({ environment: withNpm() }, (percent) => void shown.push(percent));
     await vi.waitFor(() => expect(shown).toContain(50), 10_000);
     writeFileSync(join(home, "go"), "");
     await done;
     expect(shown[0]).toBe(0);
-    expect(cache.entryOf(part)).toBe(join(packages(), target, "node_modules/part/main.js"));
+    expect(cache.findEntry(part)).toBe(join(packages(), target, "node_modules/part/main.js"));
     expect(vi.getTimerCount()).toBe(0);
   });
 
@@ -287,13 +287,13 @@ describe("before the first session", () => {
     ["the session names its own", "/opt/claude", part],
   ])("nothing is installed or reported if %s", async (_, own, toInstall) => {
     const onProgress = vi.fn<(percent: number) => void>();
-    await preparation(cacheOf(INSTALLED), toInstall).complete({ environment: withNpm(), ownClaude: own }, onProgress);
+    await preparation(cacheOf(INSTALLED), toInstall).install({ environment: withNpm(), ownClaude: own }, onProgress);
     expect([onProgress.mock.calls.length, npmStarts()]).toEqual([0, 0]);
   });
 
   it("a failed installation ends the progress with its error", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-    const failed = preparation(cacheOf("exit 3"), part).complete({ environment: withNpm() }, () => undefined);
+    const failed = preparation(cacheOf("exit 3"), part).install({ environment: withNpm() }, () => undefined);
     await expect(failed).rejects.toThrow("exit code 3");
     expect(vi.getTimerCount()).toBe(0);
   });

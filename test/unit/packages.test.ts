@@ -16,8 +16,8 @@ import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { startTime } from "../../src/claude/supervise/tree.ts";
-import { InstallError, NPM_MISSING, retryCommand } from "../../src/packages/faults.ts";
-import { breakLock, holderOf, isHeld, takeLock } from "../../src/packages/lock.ts";
+import { InstallError, NPM_MISSING, retryCommand } from "../../src/packages/install-faults.ts";
+import { breakLock, readHolder, isHeld, takeLock } from "../../src/packages/install-lock.ts";
 import { PackageCache } from "../../src/packages/package-cache.ts";
 import { findNpm, NPM_MS } from "../../src/packages/npm.ts";
 import { binaryPackage, DRIVER_PACKAGE, SDK, SDK_PACKAGE, SDK_VERSION, TARGETS } from "../../src/packages/pinned.ts";
@@ -82,12 +82,12 @@ describe("packages that npm installs", () => {
 describe("the lock of an installation", () => {
   const lock = () => join(folder, "package.lock");
   const draft = () => join(folder, "draft");
-  const held = async () => isHeld(lock(), await holderOf(lock()));
+  const held = async () => isHeld(lock(), await readHolder(lock()));
 
   it("a lock is held by one of several callers that ask at once, while its process lives", async () => {
     const taken = await Promise.all([1, 2, 3].map(async () => takeLock(lock(), draft())));
     expect(taken.filter(Boolean)).toHaveLength(1);
-    expect(await holderOf(lock())).toMatchObject({ pid: process.pid, folder: draft() });
+    expect(await readHolder(lock())).toMatchObject({ pid: process.pid, folder: draft() });
     expect(await held()).toBe(true);
   });
 
@@ -103,9 +103,9 @@ describe("the lock of an installation", () => {
   it("a lock that a living server has taken over is not broken as the lock of a dead one", async () => {
     const dead = { pid: process.pid, startedAt: "1", folder: draft() };
     await takeLock(lock(), draft());
-    const living = await holderOf(lock());
+    const living = await readHolder(lock());
     expect(await breakLock(lock(), dead)).toBe(false);
-    expect(await holderOf(lock())).toEqual(living);
+    expect(await readHolder(lock())).toEqual(living);
     expect(readdirSync(folder)).toEqual(["package.lock"]);
   });
 
@@ -178,13 +178,13 @@ it("an error names the file that is in the way of a folder, and its command move
 
 it("a package is in use when its file is asked for, however long ago it was installed", async () => {
   const cache = new PackageCache({ cacheFolder: folder, environment: {} });
-  expect(cache.entryOf(SDK_PACKAGE)).toBeUndefined();
+  expect(cache.findEntry(SDK_PACKAGE)).toBeUndefined();
   const own = join(cache.folder, `claude-agent-sdk-${SDK_VERSION}`);
   const file = join(own, "node_modules", SDK, SDK_PACKAGE.entry);
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, "");
   utimesSync(own, 1, 1);
-  expect(cache.entryOf(SDK_PACKAGE)).toBe(file);
+  expect(cache.findEntry(SDK_PACKAGE)).toBe(file);
   await expect.poll(() => statSync(own).mtimeMs).toBeGreaterThan(Date.now() - 60_000);
 });
 

@@ -19,9 +19,9 @@ describe("a conversation through a proxy", () => {
       expect(conversation.fromClient(each)).toBe(each);
     }
     for (const id of [0, 1, 2, 3, 4]) conversation.fromDaemon(line({ id, result: {} }));
-    expect(conversation.lost("gone")).toEqual([]);
-    expect(conversation.isFollowing).toBe(true);
-    expect(conversation.opening()).toEqual([initialize, initialized, level, other, listen]);
+    expect(conversation.failOpen("gone")).toEqual([]);
+    expect(conversation.awaitsNotifications).toBe(true);
+    expect(conversation.replayLines()).toEqual([initialize, initialized, level, other, listen]);
     for (const id of [0, 1, 3]) expect(conversation.fromDaemon(line({ id, result: {} }))).toBeUndefined();
     const acknowledged = line({ method: "notifications/subscriptions/acknowledged" });
     expect(conversation.fromDaemon(acknowledged)).toBeUndefined();
@@ -32,9 +32,9 @@ describe("a conversation through a proxy", () => {
     const conversation = new Conversation();
     const subscribe = line({ id: 2, method: "resources/subscribe", params: { uri: "a" } });
     for (const each of [initialize, subscribe]) conversation.fromClient(each);
-    expect(conversation.lost("gone").map(read)).toMatchObject([{ id: 0 }, { id: 2 }]);
-    expect(conversation.opening()).toEqual([]);
-    expect(conversation.isFollowing).toBe(false);
+    expect(conversation.failOpen("gone").map(read)).toMatchObject([{ id: 0 }, { id: 2 }]);
+    expect(conversation.replayLines()).toEqual([]);
+    expect(conversation.awaitsNotifications).toBe(false);
   });
 
   it("a conversation keeps the sessions that calls and answers name, the latest last", () => {
@@ -53,9 +53,9 @@ describe("a conversation through a proxy", () => {
     for (const id of [1, "1", 2]) conversation.fromClient(line({ id, method: "tools/call" }));
     conversation.fromDaemon(line({ id: 2, result: {} }));
     expect(conversation.isWaiting).toBe(true);
-    const errors = conversation.lost("The daemon has ended.").map(read);
+    const errors = conversation.failOpen("The daemon has ended.").map(read);
     expect(errors).toMatchObject([{ id: 1, error: { message: "The daemon has ended." } }, { id: "1" }]);
-    expect([conversation.isWaiting, conversation.lost("again")]).toEqual([false, []]);
+    expect([conversation.isWaiting, conversation.failOpen("again")]).toEqual([false, []]);
   });
 
   it("requests of daemons get ids that are never used again, and answers to a gone daemon are dropped", () => {
@@ -68,7 +68,7 @@ describe("a conversation through a proxy", () => {
     expect(read(conversation.fromDaemon(taken)).params?.requestId).toBe(second);
     const third = read(conversation.fromDaemon(ask)).id;
     expect(new Set([first, second, third]).size).toBe(3);
-    expect(conversation.lost("gone").map(read)).toMatchObject([{ params: { requestId: third } }]);
+    expect(conversation.failOpen("gone").map(read)).toMatchObject([{ params: { requestId: third } }]);
     conversation.fromDaemon(ask);
     expect(conversation.fromClient(line({ id: third, result: {} }))).toBeUndefined();
   });
@@ -79,14 +79,14 @@ describe("a conversation through a proxy", () => {
     expect(conversation.fromClient(odd)).toBe(odd);
     for (const id of [7, 8]) conversation.fromClient(line({ id, method: "tools/call" }));
     conversation.fromDaemon(line({ id: 7, error: {} }));
-    expect(conversation.lost("gone").map(read)).toMatchObject([{ id: 7 }, { id: 8 }]);
+    expect(conversation.failOpen("gone").map(read)).toMatchObject([{ id: 7 }, { id: 8 }]);
     expect(read(conversation.refusal(odd, "none"))).toMatchObject({ id: 7 });
   });
 
   it("the answer to a call with the id of an opening request is passed on", () => {
     const conversation = new Conversation();
-    conversation.answered(initialize);
-    conversation.opening();
+    conversation.noteAnswered(initialize);
+    conversation.replayLines();
     conversation.fromClient(line({ id: 0, method: "tools/call" }));
     expect(conversation.fromDaemon(line({ id: 0, result: {} }))).toBeUndefined();
     expect(conversation.isWaiting).toBe(true);

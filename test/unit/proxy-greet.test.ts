@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { firstLine, PROTOCOL, type ClientHello, type DaemonHello } from "../../src/daemon/wire.ts";
 import { RefusedError, SettingsError } from "../../src/proxy/failures.ts";
-import { greet, ownHello } from "../../src/proxy/greet.ts";
+import { greet, buildHello } from "../../src/proxy/greet.ts";
 
 /** First messages between `greet` and a daemon. */
 
@@ -35,7 +35,7 @@ async function daemon(answer: Partial<DaemonHello>): Promise<{ hello: Promise<Cl
   return { hello };
 }
 
-const meet = async (argv: string[]) => greet({ folders: [root], name: "n", hello: ownHello(argv) }, 5_000);
+const meet = async (argv: string[]) => greet({ folders: [root], name: "n", hello: buildHello(argv) }, 5_000);
 
 it("a client sends its arguments, its whole environment, its folder and the text of its configuration file", async () => {
   const { hello } = await daemon({});
@@ -52,7 +52,7 @@ it("a client sends its arguments, its whole environment, its folder and the text
 });
 
 it("an unreadable configuration file is sent as a fault, for the daemon to report", () => {
-  const { configFile } = ownHello(["--config", join(root, "none.json")]);
+  const { configFile } = buildHello(["--config", join(root, "none.json")]);
   expect(configFile).toEqual({ fault: expect.stringContaining("ENOENT") as string });
 });
 

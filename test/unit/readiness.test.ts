@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
-import { Readiness } from "../../src/app/readiness.ts";
+import { LazyStart } from "../../src/app/lazy-start.ts";
 
-/** Builds a `Readiness` whose start the test completes with `resolve` or fails with `reject`. */
+/** Builds a `LazyStart` whose start the test completes with `resolve` or fails with `reject`. */
 function starting() {
   let [resolve, reject]: [(started: string) => void, (error: Error) => void] = [
     vi.fn<() => void>(),
@@ -9,7 +9,7 @@ function starting() {
   ];
   const outcome = new Promise<string>((...settle) => ([resolve, reject] = settle));
   const start = vi.fn<(how?: string) => Promise<string>>(async () => outcome);
-  return { readiness: new Readiness<string, string>(start), start, resolve, reject };
+  return { readiness: new LazyStart<string, string>(start), start, resolve, reject };
 }
 
 describe("readiness", () => {
@@ -40,7 +40,7 @@ describe("readiness", () => {
   it("a failed start is reported to all waiting callers, and tried again for the next one", async () => {
     const start = vi.fn<() => Promise<string>>(async () => Promise.resolve("engine"));
     start.mockRejectedValueOnce(new Error("no folder"));
-    const readiness = new Readiness(start);
+    const readiness = new LazyStart(start);
     const outcomes = await Promise.allSettled([readiness.ready(), readiness.ready()]);
     expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     expect(readiness.now).toBeUndefined();
@@ -58,7 +58,7 @@ describe("readiness", () => {
   });
 
   it("`end` aborts a start that still runs", async () => {
-    const readiness = new Readiness<string>(
+    const readiness = new LazyStart<string>(
       async (_, over) => new Promise((resolve) => over.addEventListener("abort", () => resolve("given up"))),
     );
     const ready = readiness.ready();

@@ -4,9 +4,9 @@ import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { sandboxTerms, isNamedByAll, type SandboxPolicy } from "../../src/claude/sandbox/sandbox.ts";
+import { planSandbox, isNamedByAll, type SandboxPolicy } from "../../src/claude/sandbox/sandbox.ts";
 import { loosened } from "../../src/claude/sandbox/sandboxed-options.ts";
-import { waysOut } from "../../src/claude/sandbox/user-settings.ts";
+import { findWaysOut } from "../../src/claude/sandbox/user-settings.ts";
 import { withoutFolders } from "../../src/claude/process/permissions.ts";
 import { hostsOf } from "../../src/config/approvals/settings.ts";
 import { parseRule, type Rule } from "../../src/domain/approvals/rule.ts";
@@ -39,7 +39,7 @@ interface Setup {
 }
 
 async function sandboxed({ ask = [], deny = [], sandboxPolicy = {}, path = "/usr/bin", session = {} }: Setup) {
-  return sandboxTerms({
+  return planSandbox({
     options: { cwd: join(root, "project"), ...session },
     environment: { PATH: path, CLAUDE_CONFIG_DIR: join(root, "config"), HOME: root },
     sandboxPolicy: { domains: [], closed: [], kept: [], configFolders: [], trusted: [], ...sandboxPolicy },
@@ -244,8 +244,8 @@ describe("user settings that weaken the sandbox", () => {
       ["sandbox.ripgrep", "sandbox.network.httpProxyPort"],
     ],
     ['{"sandbox":{"filesystem":{"allowRead":["/"]}}}', ["sandbox.filesystem.allowRead"]],
-  ])("`waysOut` names the settings in %s that weaken the sandbox", (text, names) => {
-    expect(waysOut(text)).toEqual(names);
+  ])("`findWaysOut` names the settings in %s that weaken the sandbox", (text, names) => {
+    expect(findWaysOut(text)).toEqual(names);
   });
 
   it("user settings that weaken the sandbox prevent the start of every session that would read them", async () => {

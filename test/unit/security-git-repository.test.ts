@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 
-import { workTreeOf } from "../../src/claude/work-tree.ts";
+import { readWorkTree } from "../../src/claude/work-tree.ts";
 import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
 
 /** Uses real repositories, made by git. */
@@ -167,9 +167,12 @@ it("a folder that git ignores is refused with that reason, unless git tracks a f
   writeFileSync(join(cwd, ".gitignore"), "build\n");
   writeFileSync(join(build, "a"), "a\n");
   const place = { cwd: build, environment, wrapper: [], allowed: [] };
-  expect(await workTreeOf(place)).toEqual({ refused: "git ignores this folder. The changes are not shown." });
+  expect(await readWorkTree(place)).toEqual({ refused: "git ignores this folder. The changes are not shown." });
   git(cwd, "add", "-f", "build/a");
-  expect(await workTreeOf(place)).toMatchObject({ diff: expect.stringContaining("+++ b/a") as unknown, untracked: [] });
+  expect(await readWorkTree(place)).toMatchObject({
+    diff: expect.stringContaining("+++ b/a") as unknown,
+    untracked: [],
+  });
 });
 
 it("filters of a repository are switched off, also under names with = and dots", async () => {

@@ -126,7 +126,7 @@ describe("access to files within a time limit", () => {
 
 /** Modules of `claude` and `security` with direct use of `node:fs`, and the files used. No client names such a file. */
 const DIRECT = new Map([
-  ["claude/binary.ts", "the package of this server"],
+  ["claude/claude-files.ts", "the package of this server"],
   ["claude/sdk.ts", "the package of this server"],
   ["claude/version.ts", "the cache folder"],
   ["claude/supervise/detached-processes.ts", "/proc"],
@@ -138,11 +138,11 @@ const DIRECT = new Map([
   ["security/descriptors.ts", "/proc"],
   ["security/files/mounts.ts", "/proc"],
   ["security/key-file.ts", "the state folder"],
-  ["security/owned.ts", "the package of this server"],
+  ["security/installation-paths.ts", "the package of this server"],
   ["security/private-folder.ts", "the state folder"],
 ]);
 /** Modules with calls of `node:fs` only inside the time limit. */
-const WITHIN = ["claude/check/folders.ts", "claude/check/images.ts", "security/files/limited.ts"];
+const WITHIN = ["claude/preflight/session-paths.ts", "claude/preflight/images.ts", "security/files/limited.ts"];
 
 it("every module of claude/ and security/ that imports node:fs is in this table", () => {
   const source = join(import.meta.dirname, "../../src");

@@ -2,7 +2,7 @@ import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, realpathSync,
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { existingFolders, makePrivate, placeFault } from "../../src/daemon/folders.ts";
+import { existingFolders, createPrivateFolder, socketFolderFault } from "../../src/daemon/socket-folders.ts";
 import { folderFault } from "../../src/security/private-folder.ts";
 
 /** Folders of other users above the socket folder. Rows with `needsRoot` need root, which alone can give a folder away. */
@@ -37,8 +37,8 @@ it.each<[string, () => string]>([
   const path = folder();
   expect(await folderFault(path)).toBeUndefined();
   expect(await existingFolders([path])).toEqual([path]);
-  expect(await placeFault([path])).toBeUndefined();
-  await makePrivate(path);
+  expect(await socketFolderFault([path])).toBeUndefined();
+  await createPrivateFolder(path);
 });
 
 interface Row {
@@ -116,15 +116,15 @@ describe.each(REFUSED.filter(({ needsRoot = false }) => isRoot || !needsRoot))("
   it("an unsafe folder holds no sockets: clients and daemons refuse it, and doctor says why", async () => {
     const path = folder();
     expect(await existingFolders([path])).toEqual([]);
-    await expect(makePrivate(path)).rejects.toThrow(says);
-    expect(await placeFault([path])).toContain(says);
-    expect(await placeFault([path, join(root, "other")])).toBeUndefined();
+    await expect(createPrivateFolder(path)).rejects.toThrow(says);
+    expect(await socketFolderFault([path])).toContain(says);
+    expect(await socketFolderFault([path, join(root, "other")])).toBeUndefined();
   });
 });
 
 it("no folder is made where another user could redirect it, nor in place of a missing folder of the system", async () => {
   const { above } = makeFolder(0o777);
-  await expect(makePrivate(join(above, "new"))).rejects.toThrow("above can be changed");
-  await expect(makePrivate(join(root, "user/1000/product/key"))).rejects.toThrow("user does not exist");
+  await expect(createPrivateFolder(join(above, "new"))).rejects.toThrow("above can be changed");
+  await expect(createPrivateFolder(join(root, "user/1000/product/key"))).rejects.toThrow("user does not exist");
   expect(await existingFolders([join(above, "new"), join(root, "user")])).toEqual([]);
 });

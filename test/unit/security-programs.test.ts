@@ -4,7 +4,7 @@ import { delimiter, dirname, join, relative } from "node:path";
 
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { findProgram, isExecutable, ownPath, programFolders, projectOf } from "../../src/security/programs.ts";
+import { findProgram, isExecutable, ownPath, programFolders, findProject } from "../../src/security/find-program.ts";
 
 let root: string;
 beforeEach(() => (root = mkdtempSync(join(tmpdir(), "ccm-programs-"))));
@@ -66,7 +66,7 @@ it.each<[string, string, () => string]>([
   mkdirSync(join(root, "project/.git"), { recursive: true });
   mkdirSync(join(root, cwd), { recursive: true });
   const PATH = [folder(), machine].join(delimiter);
-  const project = await projectOf(join(root, cwd));
+  const project = await findProject(join(root, cwd));
   const own = await ownPath({ PATH }, join(root, cwd));
   expect(own.PATH?.split(delimiter)).toEqual([dirname(process.execPath), machine]);
   expect(await findProgram("tool", { PATH }, project)).toBe(join(machine, "tool"));
@@ -77,10 +77,10 @@ it("a link outside the project to a program inside it is passed over", async () 
   mkdirSync(join(root, "machine"));
   symlinkSync(target, join(root, "machine/tool"));
   const PATH = join(root, "machine");
-  expect(await findProgram("tool", { PATH }, await projectOf(dirname(target)))).toBeUndefined();
+  expect(await findProgram("tool", { PATH }, await findProject(dirname(target)))).toBeUndefined();
   expect(await findProgram("tool", { PATH })).toBe(join(PATH, "tool"));
 });
 
 it("neither / nor the user's home is taken for a project, so their folders stay in PATH", async () => {
-  expect([await projectOf("/"), await projectOf(homedir())]).toEqual([[], []]);
+  expect([await findProject("/"), await findProject(homedir())]).toEqual([[], []]);
 });

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { denyRulesOf } from "../../src/security/deny-rules.ts";
-import { installed, ownedPlaces } from "../../src/security/owned.ts";
+import { packageFolders, ownedPaths } from "../../src/security/installation-paths.ts";
 import {
   protectedFor,
   protectedPaths,
-  protectionOf,
+  findProtection,
   SERVER_CODE,
   type ProtectedPath,
 } from "../../src/security/protected-paths.ts";
@@ -66,23 +66,23 @@ describe("paths that no session may reach", () => {
     ["work/x", ""],
   ])("the protection of %s covers: %s", async (path, expected) => {
     const table = await tableFor("work");
-    const closed = (["enter", "read", "write"] as const).filter((access) => protectionOf([at(path)], table, access));
+    const closed = (["enter", "read", "write"] as const).filter((access) => findProtection([at(path)], table, access));
     expect(closed.join(" ")).toBe(expected);
   });
 
   it("a session in the server's checkout may change sources and packages, but not configuration or store", async () => {
     const table = await tableFor("checkout");
     for (const path of ["checkout/src/a.ts", "checkout/node_modules/sdk/a.js"]) {
-      expect(protectionOf([at(path)], table, "write")).toBeUndefined();
+      expect(findProtection([at(path)], table, "write")).toBeUndefined();
     }
-    expect(protectionOf([at("state")], table, "read")).toMatchObject({ why: "state" });
-    const whyOf = (path: string) => protectionOf([at(path)], table, "read")?.why;
+    expect(findProtection([at("state")], table, "read")).toMatchObject({ why: "state" });
+    const whyOf = (path: string) => findProtection([at(path)], table, "read")?.why;
     expect(whyOf("checkout/config.json")).toBe("the configuration of this server");
     expect(whyOf("checkout/store.db-wal")).toBe("store");
   });
 
   it("packages loaded from outside the bundle are protected, with their dependencies", () => {
-    const names = installed(["pino"], import.meta.filename).map((folder) => basename(folder));
+    const names = packageFolders(["pino"], import.meta.filename).map((folder) => basename(folder));
     expect(names).toEqual(expect.arrayContaining(["pino", "sonic-boom", "thread-stream", "real-require"]));
     const packages: Record<string, string[]> = { first: ["second"], second: ["first"], third: [] };
     for (const [name, needed] of Object.entries(packages)) {
@@ -90,7 +90,7 @@ describe("paths that no session may reach", () => {
       const dependencies = Object.fromEntries(needed.map((each) => [each, "1"]));
       writeFileSync(at(`npm/node_modules/${name}/package.json`), JSON.stringify({ dependencies }));
     }
-    const found = installed(["first", "absent"], at("npm/index.js"));
+    const found = packageFolders(["first", "absent"], at("npm/index.js"));
     expect(found).toEqual([at("npm/node_modules/first"), at("npm/node_modules/second")]);
   });
 
@@ -98,7 +98,7 @@ describe("paths that no session may reach", () => {
     for (const name of ["hold.py", "hold.json"]) writeFileSync(at(name), "");
     const wrapper = ["/opt/python3", "-u", at("hold.py"), `--settings=${at("hold.json")}`, at("work"), "/dev/null"];
     const settings = { principals: { ann: { spawnWrapper: wrapper } } };
-    const owned = await ownedPlaces({
+    const owned = await ownedPaths({
       approvers: [],
       settings,
       configFiles: [at("config/user.json")],

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { expect, it } from "vitest";
 
-import { ClaudeCode } from "../../src/shim/claude-code.ts";
+import { ShimChild } from "../../src/shim/shim-child.ts";
 import type { Connection } from "../../src/shim/connection.ts";
 
 const owner = {} as Connection;
@@ -24,7 +24,7 @@ it("a write to a process that closed its input before it was known to run is ref
   } as const;
   const exited = new AbortController();
   const args = ["-c", `exec <&-; /bin/touch ${closed}; exit 3`];
-  const process = new ClaudeCode({ ...start, args }, owner, { news: () => undefined, exited: () => exited.abort() });
+  const process = new ShimChild({ ...start, args }, owner, { news: () => undefined, exited: () => exited.abort() });
   // Blocks the event loop, as when the owner sends `start` and `write` at once.
   while (!existsSync(closed));
   const written = new Promise<unknown>((resolve) => {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ShimConnection } from "../../src/claude/shim/connection.ts";
-import { type ShimSettings, Shims, standingWithout } from "../../src/claude/shim/shims.ts";
+import { type ShimSettings, Shims, standingWithoutShims } from "../../src/claude/shim/shims.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionState } from "../../src/domain/session.ts";
 import { encodeFrame } from "../../src/shim/frame.ts";
@@ -160,7 +160,7 @@ describe("shims of a former server", () => {
     const shim = await formerShim(listed("a", { epoch: 2 }), listed("b", { epoch: 3 }));
     const { shims } = shimsOf([shim.address]);
     shims.adopt();
-    (await shims.at(refOf(shim.address))).follow("b", () => undefined);
+    (await shims.connectTo(refOf(shim.address))).follow("b", () => undefined);
     for (const id of ["a", "b", "unknown"]) await shims.end(id);
     const sent = shim.received.map(({ message }) => message).filter((message) => "id" in message);
     expect(sent.slice(0, 2)).toEqual([
@@ -173,7 +173,7 @@ describe("shims of a former server", () => {
   it("a shim is reported with its running processes while it is connected", async () => {
     const shim = await formerShim(listed("a", { epoch: 2 }), listed("b", { epoch: 2, exited: true }));
     const { shims } = shimsOf([]);
-    const connection = await shims.at(refOf(shim.address));
+    const connection = await shims.connectTo(refOf(shim.address));
     expect(await shims.report()).toEqual([
       { pid: SHIM_IDENTITY.pid, address: shim.address, processes: [SHIM_IDENTITY] },
     ]);
@@ -185,13 +185,15 @@ describe("shims of a former server", () => {
   it("a shim has one connection, and a new one after its end; another shim at its address is refused", async () => {
     const shim = await formerShim();
     const { shims } = shimsOf([]);
-    const connection = await shims.at(refOf(shim.address));
-    expect(await shims.at(refOf(shim.address))).toBe(connection);
-    await expect(shims.at(refOf(shim.address, { pid: 18 }))).rejects.toThrow("another shim has its socket");
-    await expect(shims.at(refOf(shim.address, { startedAt: "1" }))).rejects.toThrow("another shim has its socket");
+    const connection = await shims.connectTo(refOf(shim.address));
+    expect(await shims.connectTo(refOf(shim.address))).toBe(connection);
+    await expect(shims.connectTo(refOf(shim.address, { pid: 18 }))).rejects.toThrow("another shim has its socket");
+    await expect(shims.connectTo(refOf(shim.address, { startedAt: "1" }))).rejects.toThrow(
+      "another shim has its socket",
+    );
     shim.die();
     await connection.closed;
-    const again = await shims.at(refOf(shim.address));
+    const again = await shims.connectTo(refOf(shim.address));
     expect([again === connection, again.isClosed]).toEqual([false, false]);
     await shims.close();
     await shim.hears("end");
@@ -212,7 +214,7 @@ describe("the standing of a process with its shim", async () => {
     ["gone", withShim(), "gone"],
     ["gone", { phase: "none" } as const, "gone"],
   ] as const)("the standing of a process is %s for this server", async (own, process, without) => {
-    expect([await shimsOf([]).shims.standing(process), await standingWithout(process)]).toEqual([own, without]);
+    expect([await shimsOf([]).shims.standing(process), await standingWithoutShims(process)]).toEqual([own, without]);
   });
 });
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { isThere, whyEnded, whyGone } from "../../src/claude/shim/why-gone.ts";
+import { isShimAlive, readEndReason, explainGone } from "../../src/claude/shim/why-gone.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionState } from "../../src/domain/session.ts";
 import { ENDED_SUFFIX, EndedRecord, readEnded } from "../../src/shim/ended.ts";
@@ -62,10 +62,10 @@ describe("a shim's record of ended processes", () => {
     const address = newSocket();
     new EndedRecord(address, IDENTITY).add("a", "It was idle.");
     const ref = { address, ...IDENTITY, ...DAEMON, keepMs: 0 };
-    expect(await whyEnded(ref, "a")).toBe("It was idle.");
-    expect(await whyEnded(ref, "b")).toBeUndefined();
-    expect(await whyEnded({ ...ref, pid: 18 }, "a")).toBeUndefined();
-    expect(await whyEnded({ ...ref, startedAt: "4712" }, "a")).toBeUndefined();
+    expect(await readEndReason(ref, "a")).toBe("It was idle.");
+    expect(await readEndReason(ref, "b")).toBeUndefined();
+    expect(await readEndReason({ ...ref, pid: 18 }, "a")).toBeUndefined();
+    expect(await readEndReason({ ...ref, startedAt: "4712" }, "a")).toBeUndefined();
   });
 });
 
@@ -87,28 +87,28 @@ describe("the reason why no server can go on with a process", async () => {
     ["another daemon", { daemon: "e", sdk: "2.0.0" }, undefined],
     ["a server without shims", undefined, undefined],
   ])("the reason depends on the server that asks, while the shim lives: %s", async (_, server, why) => {
-    const reason = await whyGone({ process: withShim({}), server, tag: "a" });
+    const reason = await explainGone({ process: withShim({}), server, tag: "a" });
     expect(reason).toEqual(why);
   });
 
   it("the reason is the death of the shim if its process is gone or its pid was reused", async () => {
     for (const ref of [{ startedAt: "1" }, { pid: 2 ** 22 + 1 }]) {
       const gone = withShim(ref);
-      expect(await whyGone({ process: gone, server: DAEMON, tag: "a" })).toBe("Its shim has died as well.");
+      expect(await explainGone({ process: gone, server: DAEMON, tag: "a" })).toBe("Its shim has died as well.");
     }
-    expect([await isThere(living), await isThere({ ...living, startedAt: "1" })]).toEqual([true, false]);
+    expect([await isShimAlive(living), await isShimAlive({ ...living, startedAt: "1" })]).toEqual([true, false]);
   });
 
   it("the reason recorded by the shim comes before all others", async () => {
     const address = newSocket();
     new EndedRecord(address, IDENTITY).add("a", "It was idle.");
     const gone = withShim({ address, ...IDENTITY });
-    expect(await whyGone({ process: gone, server: { ...DAEMON, sdk: "2.0.0" }, tag: "a" })).toBe("It was idle.");
+    expect(await explainGone({ process: gone, server: { ...DAEMON, sdk: "2.0.0" }, tag: "a" })).toBe("It was idle.");
   });
 
   it("a process without a shim has no reason here", async () => {
     for (const process of [{ phase: "none" }, { phase: "live" }] as SessionState["process"][]) {
-      expect(await whyGone({ process, server: DAEMON, tag: "a" })).toBeUndefined();
+      expect(await explainGone({ process, server: DAEMON, tag: "a" })).toBeUndefined();
     }
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Former, Inbound, takeNumber } from "../../src/claude/shim/inbound.ts";
+import { type FormerOwner, Inbound, takeLineNumber } from "../../src/claude/shim/inbound.ts";
 import { Outbound, type OutboundLine } from "../../src/claude/shim/outbound.ts";
 
 const json = (value: unknown) => Buffer.from(JSON.stringify(value));
@@ -13,7 +13,7 @@ const initialized = (id: string, more: object = {}) =>
 const says = (text: string) => json({ type: "assistant", text });
 
 /** Makes an `Inbound`, and collects lines in `handed`, exit codes in `exits` and open requests in `pending`. */
-function makeInbound(former?: Partial<Former>) {
+function makeInbound(former?: Partial<FormerOwner>) {
   const handed: string[] = [];
   const exits: (number | null)[] = [];
   const pending: (readonly string[])[] = [];
@@ -40,13 +40,13 @@ describe("lines of a process behind a shim", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it("a line carries its number, which `takeNumber` removes and no text of Claude Code can set", () => {
+  it("a line carries its number, which `takeLineNumber` removes and no text of Claude Code can set", () => {
     const { handed, push } = makeInbound();
     push(json({ type: "assistant", _line: 99 }), says("b"));
     const messages = handed.map((line) => JSON.parse(line) as object);
-    expect(messages.map((message) => takeNumber(message))).toEqual([1, 2]);
+    expect(messages.map((message) => takeLineNumber(message))).toEqual([1, 2]);
     expect(messages).toEqual([{ type: "assistant" }, { type: "assistant", text: "b" }]);
-    expect(takeNumber({ _line: "1" })).toBeUndefined();
+    expect(takeLineNumber({ _line: "1" })).toBeUndefined();
   });
 
   it.each(["{}", "", "no JSON", "[1]"])("a line that can carry no number is handed on unchanged: %j", (line) => {

@@ -54,7 +54,7 @@ describe("a line buffer", () => {
     buffer.acknowledge(2);
     expect(numbers(buffer)).toEqual([3]);
     expect(buffer.next(3)).toBeUndefined();
-    expect(buffer.gone(2)).toEqual({ lost: 0, evicted: 0 });
+    expect(buffer.missingAfter(2)).toEqual({ lost: 0, evicted: 0 });
   });
 
   it("a line buffer evicts partial text only, the oldest first, and is full when none is left", () => {
@@ -65,27 +65,27 @@ describe("a line buffer", () => {
     expect([numbers(buffer), buffer.isFull]).toEqual([[1, 3, 4, 5], false]);
     for (const name of ["f", "g"]) buffer.push(whole(name));
     expect([numbers(buffer), buffer.isFull]).toEqual([[1, 4, 5, 6, 7], true]);
-    expect([buffer.gone(0), buffer.gone(2), buffer.gone(3)]).toEqual([
+    expect([buffer.missingAfter(0), buffer.missingAfter(2), buffer.missingAfter(3)]).toEqual([
       { lost: 0, evicted: 2 },
       { lost: 0, evicted: 1 },
       { lost: 0, evicted: 0 },
     ]);
     buffer.acknowledge(4);
-    expect([buffer.isFull, buffer.gone(4)]).toEqual([false, { lost: 0, evicted: 0 }]);
+    expect([buffer.isFull, buffer.missingAfter(4)]).toEqual([false, { lost: 0, evicted: 0 }]);
   });
 
   it("a line buffer tells evicted lines from acknowledged and from lost ones", () => {
     const buffer = new LineBuffer(1_000);
     for (const line of [whole("a"), whole("b"), partial("c"), whole("d")]) buffer.push(line);
-    buffer.lose();
+    buffer.skip();
     buffer.acknowledge(1);
     buffer.push(whole("e"));
     buffer.push(whole("f"));
     expect(numbers(buffer)).toEqual([2, 4, 6, 7]);
     // Line 1 counts as lost for an owner that attaches after 0.
-    expect(buffer.gone(0)).toEqual({ lost: 2, evicted: 1 });
-    expect(buffer.gone(1)).toEqual({ lost: 1, evicted: 1 });
-    expect(buffer.gone(5)).toEqual({ lost: 0, evicted: 0 });
+    expect(buffer.missingAfter(0)).toEqual({ lost: 2, evicted: 1 });
+    expect(buffer.missingAfter(1)).toEqual({ lost: 1, evicted: 1 });
+    expect(buffer.missingAfter(5)).toEqual({ lost: 0, evicted: 0 });
   });
 
   it("a line buffer has the exit as its last item, and is done when the exit is acknowledged", () => {
@@ -93,11 +93,11 @@ describe("a line buffer", () => {
     buffer.push(whole("a"));
     buffer.end({ code: 0, signal: null });
     expect(buffer.next(1)).toEqual({ n: 2, exit: { code: 0, signal: null } });
-    expect(buffer.gone(0)).toEqual({ lost: 0, evicted: 0 });
+    expect(buffer.missingAfter(0)).toEqual({ lost: 0, evicted: 0 });
     buffer.acknowledge(1);
     expect([buffer.next(0), buffer.isDone]).toEqual([{ n: 2, exit: { code: 0, signal: null } }, false]);
     buffer.acknowledge(2);
-    expect([buffer.next(0), buffer.isDone, buffer.gone(2)]).toEqual([undefined, true, { lost: 0, evicted: 0 }]);
+    expect([buffer.next(0), buffer.isDone, buffer.missingAfter(2)]).toEqual([undefined, true, { lost: 0, evicted: 0 }]);
   });
 
   it("a line buffer keeps a short line without its chunk once the partial text around it is evicted", () => {
@@ -117,20 +117,20 @@ describe("control requests that pass a shim", () => {
 
   it("a control request of Claude Code is open until a response is written or the request is cancelled", () => {
     const control = new ControlRequests();
-    for (const id of ["a", "b", "c"]) control.read(request(id));
-    control.read(text('{"request_id":"d","type":"control_request","request":{}}'));
-    control.wrote("r:a", text("{}"));
-    control.read(text('{"type":"control_cancel_request","request_id":"b"}'));
-    control.read(text('{"type":"assistant","text":"\\"control_request\\" \\"request_id\\":\\"e\\""}'));
-    control.read(text('{"type":"control_request"'));
+    for (const id of ["a", "b", "c"]) control.noteRead(request(id));
+    control.noteRead(text('{"request_id":"d","type":"control_request","request":{}}'));
+    control.noteWritten("r:a", text("{}"));
+    control.noteRead(text('{"type":"control_cancel_request","request_id":"b"}'));
+    control.noteRead(text('{"type":"assistant","text":"\\"control_request\\" \\"request_id\\":\\"e\\""}'));
+    control.noteRead(text('{"type":"control_request"'));
     expect(control.open).toEqual(["c", "d"]);
   });
 
   it("the last 1,024 control requests are open, and only under ids that an owner can name", () => {
     const control = new ControlRequests();
-    for (const id of ["a b", "x".repeat(129)]) control.read(request(id));
+    for (const id of ["a b", "x".repeat(129)]) control.noteRead(request(id));
     expect(control.open).toEqual([]);
-    for (let at = 0; at < 1_026; at += 1) control.read(request(`q${String(at)}`));
+    for (let at = 0; at < 1_026; at += 1) control.noteRead(request(`q${String(at)}`));
     expect([control.open.length, control.open[0], control.open.at(-1)]).toEqual([1_024, "q2", "q1025"]);
   });
 
@@ -140,15 +140,15 @@ describe("control requests that pass a shim", () => {
       text(
         `{"type":"control_response","response":{"subtype":"success","request_id":"${id}","response":{"more":"${more}"}}}`,
       );
-    control.wrote("u1", text('{"type":"user","message":"say \\"initialize\\""}'));
-    control.wrote("1:i", text('{"request_id":"i","type":"control_request","request":{"subtype":"initialize"}}'));
-    control.read(answer("x", "other"));
-    expect(control.initialized).toBeUndefined();
-    control.read(answer("i", "first"));
-    control.wrote("2:j", text('{"request_id":"j","type":"control_request","request":{"subtype":"initialize"}}'));
-    control.read(answer("j", "second"));
-    control.read(answer("i", "again"));
-    expect(control.initialized?.toString()).toContain("first");
+    control.noteWritten("u1", text('{"type":"user","message":"say \\"initialize\\""}'));
+    control.noteWritten("1:i", text('{"request_id":"i","type":"control_request","request":{"subtype":"initialize"}}'));
+    control.noteRead(answer("x", "other"));
+    expect(control.initializeAnswer).toBeUndefined();
+    control.noteRead(answer("i", "first"));
+    control.noteWritten("2:j", text('{"request_id":"j","type":"control_request","request":{"subtype":"initialize"}}'));
+    control.noteRead(answer("j", "second"));
+    control.noteRead(answer("i", "again"));
+    expect(control.initializeAnswer?.toString()).toContain("first");
   });
 });
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, it } from "vitest";
 import { amount } from "../kit/runner/amount.ts";
-import { type Owner, Setting } from "../kit/shim/setting.ts";
+import { type Owner, ExchangeModel } from "../kit/shim/exchange-model.ts";
 
 const MOVES = {
   speak: (setting) => setting.speak(false),
@@ -21,10 +21,10 @@ const MOVES = {
   "lose what is on the way": (_, owner) => void (owner.life === "dead" && owner.toShim.splice(0)),
   freeze: (_, owner) => void (owner.life === "runs" && (owner.life = "frozen")),
   thaw: (_, owner) => void (owner.life === "frozen" && (owner.life = "runs")),
-} satisfies Record<string, (setting: Setting, owner: Owner) => unknown>;
+} satisfies Record<string, (setting: ExchangeModel, owner: Owner) => unknown>;
 type Name = keyof typeof MOVES;
 
-class Move implements fc.Command<object, Setting> {
+class Move implements fc.Command<object, ExchangeModel> {
   readonly #name: Name;
   readonly #pick: number;
 
@@ -38,9 +38,9 @@ class Move implements fc.Command<object, Setting> {
   }
 
   /** Picks one of the last three owners. */
-  run(_: object, setting: Setting): void {
+  run(_: object, setting: ExchangeModel): void {
     const owner = setting.owners.at(-1 - (this.#pick % Math.min(3, setting.owners.length)))!;
-    const move: (of: Setting, by: Owner) => unknown = MOVES[this.#name];
+    const move: (of: ExchangeModel, by: Owner) => unknown = MOVES[this.#name];
     move(setting, owner);
     setting.check();
   }
@@ -73,7 +73,7 @@ describe("a turn that changes hands", () => {
   it("a turn that changes hands loses, doubles and reorders no line, and does each write once, despite crashes", () => {
     fc.assert(
       fc.property(fc.commands([move], { maxCommands: 100, size: "max" }), (moves) => {
-        const setting = new Setting();
+        const setting = new ExchangeModel();
         fc.modelRun(() => ({ model: {}, real: setting }), moves);
         setting.settle();
       }),

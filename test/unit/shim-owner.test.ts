@@ -1,16 +1,30 @@
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import { attachTo, endAttached, endsInOrder, startBehind, TakenError } from "../../src/claude/shim/held-process.ts";
-import type { Held, Spawned } from "../../src/claude/supervise/spawned.ts";
+import {
+  attachInShim,
+  endAttached,
+  endGracefully,
+  startInShim,
+  TakenOverError,
+} from "../../src/claude/shim/shimmed-handle.ts";
+import type { ShimControls, ProcessHandle } from "../../src/claude/supervise/process-handle.ts";
 import { EndedRecord } from "../../src/shim/ended.ts";
 import type { Attached, FromShim } from "../../src/shim/protocol.ts";
-import { ATTACHED, connected, ID, LISTED, RUNNING, STARTED, started } from "../kit/shim/scripted-owner.ts";
+import {
+  ATTACHED,
+  connectOwner,
+  ID,
+  LISTED_PROCESS,
+  PROCESS_IDENTITY,
+  START_OPTIONS,
+  startScripted,
+} from "../kit/shim/scripted-owner.ts";
 import { SHIM_IDENTITY } from "../kit/shim/scripted-shim.ts";
 
 async function attachProcess(message: Attached = ATTACHED, body = "") {
-  const { connection, place, shim } = await connected({ list: { t: "processes", processes: [LISTED] } });
-  const attaching = attachTo(connection, { ...place, line: 5 });
+  const { connection, place, shim } = await connectOwner({ list: { t: "processes", processes: [LISTED_PROCESS] } });
+  const attaching = attachInShim(connection, { ...place, line: 5 });
   await shim.hears("attach");
   shim.say(message, body);
   return { connection, shim, ...(await attaching) };
@@ -18,7 +32,7 @@ async function attachProcess(message: Attached = ATTACHED, body = "") {
 
 describe("a process started behind a shim", () => {
   it("a process gets its command, and the variables that have a value", async () => {
-    const { shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
+    const { shim, spawned } = await startScripted({ t: "started", id: ID, ...PROCESS_IDENTITY });
     expect(await shim.hears("start")).toEqual({
       t: "start",
       id: ID,
@@ -30,12 +44,17 @@ describe("a process started behind a shim", () => {
     });
     // Record for the next owner of the process.
     expect(shim.received.at(-1)?.body).toBe('{"A":"0"}');
-    expect([spawned.pid, spawned.held?.startedAt]).toEqual([RUNNING.pid, RUNNING.startedAt]);
+    expect([spawned.pid, spawned.inShim?.startedAt]).toEqual([PROCESS_IDENTITY.pid, PROCESS_IDENTITY.startedAt]);
   });
 
   it("a process that cannot be started is reported as Node reports such a child", async () => {
-    const { errors, spawned } = await started({ t: "failed", id: ID, message: "spawn claude ENOENT", code: "ENOENT" });
-    expect([spawned.pid, spawned.held]).toEqual([undefined, undefined]);
+    const { errors, spawned } = await startScripted({
+      t: "failed",
+      id: ID,
+      message: "spawn claude ENOENT",
+      code: "ENOENT",
+    });
+    expect([spawned.pid, spawned.inShim]).toEqual([undefined, undefined]);
     const { error } = await spawned.exit;
     expect(error).toMatchObject({ message: "spawn claude ENOENT", code: "ENOENT", syscall: "spawn" });
     expect(errors).toEqual([error]);
@@ -45,21 +64,23 @@ describe("a process started behind a shim", () => {
 
   it("a failed start leaves the connection open, even if nothing listens to the error yet", async () => {
     const failed: FromShim = { t: "failed", id: ID, message: "spawn claude EACCES", code: "EACCES" };
-    const { connection, place } = await connected({ start: failed });
-    const spawned = await new Promise<Spawned>((resolve) => startBehind(connection, { ...STARTED, ...place }, resolve));
+    const { connection, place } = await connectOwner({ start: failed });
+    const spawned = await new Promise<ProcessHandle>((resolve) =>
+      startInShim(connection, { ...START_OPTIONS, ...place }, resolve),
+    );
     expect(await spawned.exit).toMatchObject({ error: { code: "EACCES" } });
     expect(connection.isClosed).toBe(false);
   });
 
   it("a failed start names the cause if the system is out of file descriptors", async () => {
-    const { spawned } = await started({ t: "failed", id: ID, message: "spawn claude EMFILE", code: "EMFILE" });
+    const { spawned } = await startScripted({ t: "failed", id: ID, message: "spawn claude EMFILE", code: "EMFILE" });
     const { error } = await spawned.exit;
     expect(error?.message).toContain("file");
     expect(error?.cause).toMatchObject({ code: "EMFILE" });
   });
 
   it("a process has ended when its shim has", async () => {
-    const { shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
+    const { shim, spawned } = await startScripted({ t: "started", id: ID, ...PROCESS_IDENTITY });
     shim.die();
     expect(await spawned.exit).toMatchObject({ code: null, signal: null, error: { message: "its shim has ended" } });
   });
@@ -68,18 +89,18 @@ describe("a process started behind a shim", () => {
     ["SIGTERM", "SIGTERM"],
     ["SIGNONE", null],
   ])("a process ends with its last words and a signal of this system: %s", async (signal, known) => {
-    const { shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
+    const { shim, spawned } = await startScripted({ t: "started", id: ID, ...PROCESS_IDENTITY });
     shim.say({ t: "stderr", id: ID }, "last words\n");
     shim.say({ t: "exit", id: ID, n: 1, code: null, signal });
     expect(await spawned.exit).toEqual({ code: null, signal: known });
     expect(spawned.stderrTail()).toContain("last words");
     // Tells the reaper to forget the process.
-    expect(await shim.hears("reaper")).toEqual({ t: "reaper", line: `-${String(RUNNING.pid)}` });
+    expect(await shim.hears("reaper")).toEqual({ t: "reaper", line: `-${String(PROCESS_IDENTITY.pid)}` });
   });
 
   it("a process gets commands of its owner under the epoch of its session once it belongs to one", async () => {
-    const { connection, shim, spawned } = await started({ t: "started", id: ID, ...RUNNING });
-    const held = spawned.held!;
+    const { connection, shim, spawned } = await startScripted({ t: "started", id: ID, ...PROCESS_IDENTITY });
+    const held = spawned.inShim!;
     shim.say({ t: "lines", id: ID, n: 1 }, '{"type":"a"}\n{"type":"b"}');
     while (held.lastLine() < 2) await new Promise(setImmediate);
     held.own(8);
@@ -127,7 +148,7 @@ describe("a process taken over behind a shim", () => {
     ]);
     const answer = { subtype: "success", request_id: "i", pending_permission_requests: [{ request_id: "q" }] };
     shim.say({ t: "lines", id: ID, n: 7 }, JSON.stringify({ type: "control_response", response: answer }));
-    expect(await spawned.held!.pending).toEqual(["q"]);
+    expect(await spawned.inShim!.pending).toEqual(["q"]);
     shim.say({ t: "exit", id: ID, n: 8, code: 0, signal: null });
     expect(await spawned.exit).toEqual({ code: 0, signal: null });
     const types = (await output)
@@ -181,26 +202,26 @@ describe("a process taken over behind a shim", () => {
 
   it.each([
     ["its shim does not have it", [], /no longer has the process/],
-    ["a later owner has it", [{ ...LISTED, epoch: 5 }], /another server has taken it over/],
-    ["its shim refuses", [LISTED], /epoch 4 is not 6/],
+    ["a later owner has it", [{ ...LISTED_PROCESS, epoch: 5 }], /another server has taken it over/],
+    ["its shim refuses", [LISTED_PROCESS], /epoch 4 is not 6/],
   ])("a process is not taken over if %s", async (_, processes, why) => {
     const refused: FromShim = { t: "refused", id: ID, of: "attach", message: "epoch 4 is not 6" };
-    const { connection, place } = await connected({ list: { t: "processes", processes }, attach: refused });
-    const attaching = attachTo(connection, { ...place, line: 0 });
+    const { connection, place } = await connectOwner({ list: { t: "processes", processes }, attach: refused });
+    const attaching = attachInShim(connection, { ...place, line: 0 });
     await expect(attaching).rejects.toThrow(why);
-    await expect(attaching.catch((error: unknown) => error instanceof TakenError)).resolves.toBe(
+    await expect(attaching.catch((error: unknown) => error instanceof TakenOverError)).resolves.toBe(
       processes[0]?.epoch === 5,
     );
   });
 
   it.each([
     ["before the attach", []],
-    ["during the attach", [LISTED]],
+    ["during the attach", [LISTED_PROCESS]],
   ])("a process that its shim has ended %s is not taken over, and the error says why", async (_, processes) => {
     const refused: FromShim = { t: "refused", id: ID, of: "attach", message: "no such process" };
-    const { connection, place, shim } = await connected({ list: { t: "processes", processes }, attach: refused });
+    const { connection, place, shim } = await connectOwner({ list: { t: "processes", processes }, attach: refused });
     new EndedRecord(shim.address, SHIM_IDENTITY).add(ID, "It was idle.");
-    await expect(attachTo(connection, { ...place, line: 0 })).rejects.toThrow("It was idle.");
+    await expect(attachInShim(connection, { ...place, line: 0 })).rejects.toThrow("It was idle.");
   });
 
   it("a process that no owner goes on with is ended in order, and then forgotten by its shim", async () => {
@@ -217,14 +238,14 @@ describe("a process taken over behind a shim", () => {
     const calls: string[] = [];
     let onExit: () => void = () => undefined;
     const exit = new Promise<void>((resolve) => (onExit = resolve));
-    const held: Pick<Held, "endInput" | "terminate"> = {
+    const held: Pick<ShimControls, "endInput" | "terminate"> = {
       endInput: () => void calls.push("end-input"),
       terminate: () => {
         calls.push("terminate");
         onExit();
       },
     };
-    expect(await endsInOrder(held as Held, exit)).toBe(true);
+    expect(await endGracefully(held as ShimControls, exit)).toBe(true);
     expect(calls).toEqual(["end-input", "terminate"]);
   });
 });

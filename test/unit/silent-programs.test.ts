@@ -7,16 +7,23 @@ import { duplexPair } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ClaudeProcess } from "../../src/claude/process/claude-process.ts";
 import type { LaunchPlan } from "../../src/claude/process/launch.ts";
-import { attachTo, startBehind } from "../../src/claude/shim/held-process.ts";
-import type { Spawned } from "../../src/claude/supervise/spawned.ts";
+import { attachInShim, startInShim } from "../../src/claude/shim/shimmed-handle.ts";
+import type { ProcessHandle } from "../../src/claude/supervise/process-handle.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
-import { operationsOf } from "../../src/daemon/operations.ts";
+import { operationsThrough } from "../../src/daemon/operations.ts";
 import { ALIVE_MS, WATCH } from "../../src/daemon/wire.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { NPM_MS } from "../../src/packages/npm.ts";
 import { PackageCache } from "../../src/packages/package-cache.ts";
 import type { ToShim } from "../../src/shim/protocol.ts";
-import { connected, ID, LISTED, RUNNING, STARTED, started } from "../kit/shim/scripted-owner.ts";
+import {
+  connectOwner,
+  ID,
+  LISTED_PROCESS,
+  PROCESS_IDENTITY,
+  START_OPTIONS,
+  startScripted,
+} from "../kit/shim/scripted-owner.ts";
 
 /** Limits for each wait on a silent program. */
 
@@ -30,7 +37,7 @@ async function failureOf(work: Promise<unknown>): Promise<string> {
   return work.then(() => "nothing", String);
 }
 
-type Shim = Awaited<ReturnType<typeof connected>>["shim"];
+type Shim = Awaited<ReturnType<typeof connectOwner>>["shim"];
 
 describe("a shim that does not answer", () => {
   it.each([
@@ -38,11 +45,13 @@ describe("a shim that does not answer", () => {
     ["refuses the start", (shim: Shim) => shim.say({ t: "refused", of: "start", id: ID, message: "no" }), "no"],
     ["does not answer", () => void vi.advanceTimersByTimeAsync(10_000), "its shim does not answer"],
   ])("a shim that %s has not started a process", async (_, stop, why) => {
-    const { connection, place, shim } = await connected({});
+    const { connection, place, shim } = await connectOwner({});
     const errors: Error[] = [];
-    let onSpawned: (spawned: Spawned) => void = () => undefined;
-    const spawning = new Promise<Spawned>((resolve) => (onSpawned = resolve));
-    startBehind(connection, { ...STARTED, ...place }, onSpawned).on("error", (error: Error) => errors.push(error));
+    let onSpawned: (spawned: ProcessHandle) => void = () => undefined;
+    const spawning = new Promise<ProcessHandle>((resolve) => (onSpawned = resolve));
+    startInShim(connection, { ...START_OPTIONS, ...place }, onSpawned).on("error", (error: Error) =>
+      errors.push(error),
+    );
     await shim.hears("start");
     stop(shim);
     const { exit, pid } = await spawning;
@@ -51,11 +60,11 @@ describe("a shim that does not answer", () => {
   });
 
   it("a process that a shim starts late is killed and forgotten", async () => {
-    const { connection, place, shim } = await connected({});
-    startBehind(connection, { ...STARTED, ...place }, () => undefined);
+    const { connection, place, shim } = await connectOwner({});
+    startInShim(connection, { ...START_OPTIONS, ...place }, () => undefined);
     await vi.advanceTimersByTimeAsync(10_000);
     expect(await shim.hears("kill")).toEqual({ t: "kill", id: ID, epoch: 4 });
-    shim.say({ t: "started", id: ID, ...RUNNING });
+    shim.say({ t: "started", id: ID, ...PROCESS_IDENTITY });
     shim.say({ t: "lines", id: ID, n: 1 }, '{"type":"a"}');
     shim.say({ t: "exit", id: ID, n: 2, code: null, signal: "SIGKILL" });
     await vi.waitUntil(() => acknowledged(shim).includes(2));
@@ -66,7 +75,12 @@ describe("a shim that does not answer", () => {
     const child = spawn("sleep", ["60"], { detached: true, stdio: "ignore" });
     const ended = once(child, "exit");
     const pid = child.pid ?? 0;
-    const { shim, spawned } = await started({ t: "started", id: ID, pid, startedAt: (await startTime(pid)) ?? "" });
+    const { shim, spawned } = await startScripted({
+      t: "started",
+      id: ID,
+      pid,
+      startedAt: (await startTime(pid)) ?? "",
+    });
     spawned.kill();
     await vi.advanceTimersByTimeAsync(5_000);
     expect(await ended).toEqual([null, "SIGKILL"]);
@@ -77,8 +91,8 @@ describe("a shim that does not answer", () => {
   });
 
   it("a process whose shim does not answer cannot be attached, and is killed", async () => {
-    const { connection, place, shim } = await connected({ list: { t: "processes", processes: [LISTED] } });
-    const failure = failureOf(attachTo(connection, { ...place, line: 0 }));
+    const { connection, place, shim } = await connectOwner({ list: { t: "processes", processes: [LISTED_PROCESS] } });
+    const failure = failureOf(attachInShim(connection, { ...place, line: 0 }));
     await shim.hears("attach");
     await vi.advanceTimersByTimeAsync(5_000);
     expect(await failure).toContain("its shim does not answer");
@@ -134,7 +148,7 @@ it.each([
 
 it("an operation fails if the daemon gives no sign of life for five seconds", async () => {
   const sent: string[] = [];
-  const silent = operationsOf(async () => {
+  const silent = operationsThrough(async () => {
     const [theirs, ours] = duplexPair();
     ours.on("data", (chunk: Buffer) => void sent.push(...chunk.toString().trim().split("\n")));
     return Promise.resolve(theirs);

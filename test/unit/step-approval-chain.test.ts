@@ -28,8 +28,8 @@ describe("the approval chain", () => {
     const walk = asking({ approvalChain: ["user", "webhook"] });
     const times = [300, 900];
     expect([open(walk)?.approverDeadline, open(walk)?.expiresAt].map(seconds)).toEqual(times);
-    expect([walk.due().told, seconds(walk.at)]).toEqual(["request.passed(user webhook time)", 300]);
-    expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 900]);
+    expect([walk.due().summary, seconds(walk.at)]).toEqual(["request.passed(user webhook time)", 300]);
+    expect([walk.due().summary, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 900]);
   });
 
   it("the time limit of an approver counts from the delivery to the approver, otherwise from the approver's turn", () => {
@@ -53,14 +53,14 @@ describe("the approval chain", () => {
 
   it("a request that was never seen ends at the operator's limit, whichever approver has it", () => {
     const walk = asking({ requestUnseenMs: 20 * SECOND }).due();
-    expect([walk.told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 20]);
+    expect([walk.summary, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 20]);
   });
 
   it("the caller's own time limit applies once the caller has the request", () => {
     const walk = asking({ approvalChain: ["user", "caller"], requestTimeoutMs: 5 * SECOND });
     expect(seconds(open(walk)?.expiresAt)).toBe(305);
     walk.due();
-    expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 305]);
+    expect([walk.due().summary, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 305]);
   });
 
   it("a user whose client shows no forms is skipped, and asked again after a prompt of a client that shows forms", () => {
@@ -90,22 +90,22 @@ describe("the approval chain", () => {
         .command("fill", { requestId: "a1", from: "user", filled: { decision: "deny" }, denial: "no" });
     const told = "permission.answered(deny user) answer:deny";
     for (const by of ["user", "console", "caller"] as const) {
-      expect(answer(denied(), by, ALLOW).told).toBe("PERMISSION_DENIED");
+      expect(answer(denied(), by, ALLOW).summary).toBe("PERMISSION_DENIED");
     }
-    expect(answer(denied(), "user", DENY).told).toBe(`${told} ok`);
-    expect(denied().command("pass", { requestId: "a1", from: "user", why: "dismissed" }).told).toBe(`${told} ok`);
+    expect(answer(denied(), "user", DENY).summary).toBe(`${told} ok`);
+    expect(denied().command("pass", { requestId: "a1", from: "user", why: "dismissed" }).summary).toBe(`${told} ok`);
     const extended = denied().command("extend", { requestId: "a1" });
-    expect([extended.told, seconds(open(extended)?.expiresAt)]).toEqual(["PERMISSION_DENIED", 130]);
+    expect([extended.summary, seconds(open(extended)?.expiresAt)]).toEqual(["PERMISSION_DENIED", 130]);
     const left = denied();
     expect(seconds(open(left)?.expiresAt)).toBe(130);
-    expect([left.due().told, seconds(left.at)]).toEqual([told, 130]);
+    expect([left.due().summary, seconds(left.at)]).toEqual([told, 130]);
     expect(left.last.events.at(-1)).toMatchObject({ data: { message: "no", by: "user" } });
   });
 
   it("a program's answer in the caller's name counts once the request is with the caller", () => {
     const allowed = (walk: Walk) =>
       walk.command("answer", { requestId: "a1", by: "webhook", decision: ALLOW, forSession: false, asCaller: true })
-        .told;
+        .summary;
     const policy = { approvalChain: ["user", "caller", "webhook"] } as const;
     const early = asking(policy, { risk: EDIT });
     expect([open(early)?.approver, allowed(early)]).toEqual(["user", "PERMISSION_DENIED"]);
@@ -121,14 +121,14 @@ describe("the approval chain", () => {
     };
     const walk = asking(policy);
     expect([open(walk)?.approver, seconds(open(walk)?.expiresAt)]).toEqual(["user", 360]);
-    expect(answer(walk, "console", ALLOW).told).toBe("permission.answered(allow console) answer:allow ok");
+    expect(answer(walk, "console", ALLOW).summary).toBe("permission.answered(allow console) answer:allow ok");
     const there = new Walk({ ...policy }).promptWith("p1", {
       limits: { noDialog: true, noCaller: true, atConsole: true },
     });
     there.hear(...UP).hear({ type: "asked", request: requestOf("a1") });
     expect([open(there)?.approver, seconds(open(there)?.expiresAt)]).toEqual(["console", 600]);
     const elsewhere = new Walk({ ...policy }).promptWith("p1", { limits: { noDialog: true, noCaller: true } });
-    expect(elsewhere.hear(...UP).hear({ type: "asked", request: requestOf("a1") }).told).toContain(
+    expect(elsewhere.hear(...UP).hear({ type: "asked", request: requestOf("a1") }).summary).toContain(
       "answered(deny rule)",
     );
   });
@@ -164,13 +164,13 @@ describe("the approval chain", () => {
     expect([open(walk)?.approver, ...times()]).toEqual(["console", 1_500, 1_500]);
     for (let each = 0; each < 200; each++) walk.command("extend", { requestId: "a1" });
     expect(seconds(open(walk)?.expiresAt)).toBe(900 + 86_400);
-    expect(walk.command("extend", { requestId: "?" }).told).toContain("PERMISSION_REQUEST_NOT_FOUND");
-    expect(asking().command("extend", { requestId: "a1" }).told).toContain("PERMISSION_DENIED");
+    expect(walk.command("extend", { requestId: "?" }).summary).toContain("PERMISSION_REQUEST_NOT_FOUND");
+    expect(asking().command("extend", { requestId: "a1" }).summary).toContain("PERMISSION_DENIED");
   });
 
   it("a request that no approver can answer is denied at once, with the reason", () => {
     const nobody = asking({ approvalChain: [] });
-    expect(nobody.told).toBe("permission.asked permission.answered(deny rule) answer:deny");
+    expect(nobody.summary).toBe("permission.asked permission.answered(deny rule) answer:deny");
     const tooMuch = asking({ approvalChain: ["caller"], callerApproves: "reads" }, { risk: EDIT });
     const message =
       "Bash (edits) is more than a caller may decide here (reads, --caller-approves). Do it in a way that is allowed, or say what you could not do.";
@@ -203,25 +203,25 @@ describe("the approval chain", () => {
 
 describe("an answer in the approval chain", () => {
   it("an answer of a person counts, whichever approver has the request", () => {
-    expect(answer(asking(), "webhook", ALLOW).told).toBe("permission.answered(allow webhook) answer:allow ok");
+    expect(answer(asking(), "webhook", ALLOW).summary).toBe("permission.answered(allow webhook) answer:allow ok");
     const late = asking().due().due();
     expect(open(late)?.approver).toBe("caller");
-    expect(answer(late, "user", ALLOW).told).toBe("permission.answered(allow user) answer:allow ok");
+    expect(answer(late, "user", ALLOW).summary).toBe("permission.answered(allow user) answer:allow ok");
   });
 
   it("a caller may deny before its turn, and also allow from then on", () => {
     const early = answer(asking(), "caller", ALLOW);
     const message = `The request is with the user until ${new Date(T0 + 300 * SECOND).toISOString()}. Wait with claude_code_check; you may deny it now.`;
     expect(early.last.effects).toMatchObject([{ reply: { refusal: { code: "PERMISSION_DENIED", message } } }]);
-    expect(answer(asking(), "caller", DENY).told).toBe("permission.answered(deny caller) answer:deny ok");
-    expect(answer(asking().due().due(), "caller", ALLOW).told).toContain("allow caller");
+    expect(answer(asking(), "caller", DENY).summary).toBe("permission.answered(deny caller) answer:deny ok");
+    expect(answer(asking().due().due(), "caller", ALLOW).summary).toContain("allow caller");
   });
 
   it("a caller never allows more than its approval level", () => {
     const walk = asking({ callerApproves: "reads" }, { risk: EDIT });
     const refused = answer(walk, "caller", ALLOW);
-    expect(refused.told).toBe("PERMISSION_DENIED");
-    expect(answer(walk, "caller", DENY).told).toBe("permission.answered(deny caller) answer:deny ok");
+    expect(refused.summary).toBe("PERMISSION_DENIED");
+    expect(answer(walk, "caller", DENY).summary).toBe("permission.answered(deny caller) answer:deny ok");
   });
 
   it("an answer of an approver outside the chain is refused", () => {

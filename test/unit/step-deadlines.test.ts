@@ -17,7 +17,7 @@ describe("the time limit of a request", () => {
   it("a request expires at the caller's deadline, counted from its creation, whenever it was seen", () => {
     const walk = asking({ requestTimeoutMs: 20 * SECOND }).later(15);
     expect(seconds(show(walk))).toBe(20);
-    expect(walk.due().told).toBe("permission.answered(deny timeout) answer:deny");
+    expect(walk.due().summary).toBe("permission.answered(deny timeout) answer:deny");
   });
 
   it("a request expires by default a minute after its first delivery, and not later for a second one", () => {
@@ -33,7 +33,7 @@ describe("the time limit of a request", () => {
     const seen = asking().later(1795);
     expect(seconds(show(seen))).toBe(1800);
     const unseen = asking().due();
-    expect([unseen.at, unseen.told]).toEqual([
+    expect([unseen.at, unseen.summary]).toEqual([
       T0 + POLICY.requestMaxMs,
       "permission.answered(deny timeout) answer:deny",
     ]);
@@ -121,7 +121,7 @@ describe("the time limits of a turn", () => {
     walk.later(30).command("answer", { requestId: "a1", ...allow });
     walk.later(200).command("answer", { requestId: "a2", ...allow });
     expect(seconds(walk)).toBe(40 + 260 + 60);
-    expect(walk.due().told).toBe("interrupt");
+    expect(walk.due().summary).toBe("interrupt");
   });
 
   it("a turn over its time limit ends as failed by time_limit, whatever Claude Code reports afterwards", () => {
@@ -140,17 +140,17 @@ describe("the time limits of a turn", () => {
       .later(59)
       .command("answer", { requestId: "a1", ...allow });
     expect(seconds(walk)).toBe(659 + 600);
-    expect(walk.due().told).toBe("interrupt");
-    expect(walk.due().told).toBe("kill");
-    expect(walk.hear(EXIT).told).toBe("process.exited(expected) turn.ended(failed inactivity TIMEOUT)");
+    expect(walk.due().summary).toBe("interrupt");
+    expect(walk.due().summary).toBe("kill");
+    expect(walk.hear(EXIT).summary).toBe("process.exited(expected) turn.ended(failed inactivity TIMEOUT)");
     expect(walk.ended).toMatchObject([{ category: "connection" }]);
   });
 
   it("a turn ends if Claude Code does not come up in time, and has its full time otherwise", () => {
     const late = new Walk().prompt("p1").hear(UP[0]!);
-    expect([late.due().at, late.told]).toEqual([T0 + POLICY.initMs, "kill"]);
+    expect([late.due().at, late.summary]).toEqual([T0 + POLICY.initMs, "kill"]);
     expect(late.deadline).toBeUndefined();
-    expect(late.hear(EXIT).told).toBe("process.exited(expected) turn.ended(failed init_timeout TIMEOUT)");
+    expect(late.hear(EXIT).summary).toBe("process.exited(expected) turn.ended(failed init_timeout TIMEOUT)");
     expect(late.ended).toMatchObject([{ category: "configuration", isError: true }]);
     const inTime = new Walk()
       .prompt("p1")
@@ -176,8 +176,8 @@ describe("a turn that is stopped", () => {
       .command("interrupt", { by: "ann" })
       .later(4)
       .tick();
-    expect(walk.told).toBe("");
-    expect(walk.due().told).toBe("kill");
+    expect(walk.summary).toBe("");
+    expect(walk.due().summary).toBe("kill");
     expect(walk.hear(EXIT).ended).toMatchObject([
       { outcome: "interrupted", message: "The turn was interrupted by ann." },
     ]);
@@ -195,8 +195,8 @@ describe("a turn that is stopped", () => {
   it("Claude Code gets time to obey an interrupt, and is killed once", () => {
     const walk = running().later(1).command("interrupt", { by: "ann" });
     expect(seconds(walk)).toBe(1 + POLICY.stopGraceMs / SECOND);
-    expect(walk.due().told).toBe("kill");
-    expect([walk.deadline, walk.later(9999).tick().told]).toEqual([undefined, ""]);
+    expect(walk.due().summary).toBe("kill");
+    expect([walk.deadline, walk.later(9999).tick().summary]).toEqual([undefined, ""]);
   });
 });
 
@@ -204,8 +204,8 @@ describe("an idle process", () => {
   it("an idle process is closed `idleProcessMs` after the end of its last turn", () => {
     const walk = running().later(7).hear(RESULT, IDLE);
     expect(seconds(walk)).toBe(7 + POLICY.idleProcessMs / SECOND);
-    expect([walk.due().told, walk.state.process.phase, walk.deadline]).toEqual(["stop", "ending", undefined]);
-    expect([walk.hear(EXIT).told, walk.status]).toEqual(["process.exited(expected)", "idle"]);
+    expect([walk.due().summary, walk.state.process.phase, walk.deadline]).toEqual(["stop", "ending", undefined]);
+    expect([walk.hear(EXIT).summary, walk.status]).toEqual(["process.exited(expected)", "idle"]);
   });
 
   it("an idle process is kept while background work runs, and closed `idleProcessMs` after the work", () => {

@@ -14,9 +14,9 @@ const lastEnd = (walk: Walk) => walk.ended.at(-1);
 describe("a turn that is ended from outside", () => {
   it("an interrupt closes the requests of a turn, waits for Claude Code, and leaves the session usable", () => {
     const walk = asking().command("interrupt", { by: "ann" });
-    expect(walk.told).toBe("permission.answered(deny cancel) interrupt ok");
+    expect(walk.summary).toBe("permission.answered(deny cancel) interrupt ok");
     // Claude Code withdraws the request as well; the log already has an answer.
-    expect(walk.hear({ type: "withdrawn", requestId: "a1" }).told).toBe("");
+    expect(walk.hear({ type: "withdrawn", requestId: "a1" }).summary).toBe("");
     walk.hear(aborted, IDLE);
     expect(lastEnd(walk)).toMatchObject({
       outcome: "interrupted",
@@ -25,7 +25,7 @@ describe("a turn that is ended from outside", () => {
       message: "The turn was interrupted by ann.",
       costUsd: 0.1,
     });
-    expect([walk.status, walk.prompt("p2").told]).toEqual(["idle", "prompt.queued turn.started(prompt) push ok"]);
+    expect([walk.status, walk.prompt("p2").summary]).toEqual(["idle", "prompt.queued turn.started(prompt) push ok"]);
   });
 
   it("a denial with interrupt lets Claude Code end the turn, and records who denied", () => {
@@ -39,7 +39,7 @@ describe("a turn that is ended from outside", () => {
   it("a process that ignores a denial with interrupt is killed after a while", () => {
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;
     const walk = asking().command("answer", { requestId: "a1", decision, by: "user", forSession: false });
-    expect(walk.due().told).toBe("kill");
+    expect(walk.due().summary).toBe("kill");
   });
 
   it("a cancel ends the turn at once for every reader, and the session permanently", () => {
@@ -51,8 +51,8 @@ describe("a turn that is ended from outside", () => {
     expect([walk.status, walk.state.process.phase]).toEqual(["cancelled", "ending"]);
     walk.hear({ type: "withdrawn", requestId: "a1" }, aborted, IDLE);
     expect(walk.last.events).toEqual([]);
-    expect(walk.hear(KILLED).told).toBe("process.exited(expected)");
-    expect([walk.prompt("p2").told, walk.status]).toEqual(["CANCELLED", "cancelled"]);
+    expect(walk.hear(KILLED).summary).toBe("process.exited(expected)");
+    expect([walk.prompt("p2").summary, walk.status]).toEqual(["CANCELLED", "cancelled"]);
   });
 
   it("closing a session interrupts its turn first", () => {
@@ -64,11 +64,11 @@ describe("a turn that is ended from outside", () => {
   it("a shutdown records the turn as interrupted before anything is stopped, and the session accepts a reply", () => {
     const walk = asking().later(3);
     walk.take({ type: "shutdown", at: walk.at });
-    expect(walk.told).toBe("permission.answered(deny shutdown) turn.ended(interrupted shutdown) stop");
+    expect(walk.summary).toBe("permission.answered(deny shutdown) turn.ended(interrupted shutdown) stop");
     expect(lastEnd(walk)?.message).toContain("Reply to the session to go on.");
     // The next owner first ends a leftover process.
     walk.take({ type: "recovered", at: walk.at });
-    expect([walk.told, walk.status]).toEqual(["process.exited(expected) end-leftover", "idle"]);
+    expect([walk.summary, walk.status]).toEqual(["process.exited(expected) end-leftover", "idle"]);
     expect(walk.prompt("p2").last.effects[0]).toMatchObject({ type: "start", first: false, rerun: false });
   });
 });
@@ -96,9 +96,9 @@ describe("a turn that Claude Code ends while a subagent of it runs", () => {
 
   it("a subagent that outlives its failed turn by 2 s is ended with the process, and the turn is not lost", () => {
     const walk = leaving().promptWith("p2", { whenBusy: "queue" });
-    expect([walk.later(1).tick().told, walk.later(1).tick().told]).toEqual(["", "kill"]);
-    expect(walk.hear(left, IDLE).told).toBe("");
-    expect(walk.hear(KILLED).told).toBe(
+    expect([walk.later(1).tick().summary, walk.later(1).tick().summary]).toEqual(["", "kill"]);
+    expect(walk.hear(left, IDLE).summary).toBe("");
+    expect(walk.hear(KILLED).summary).toBe(
       "process.exited(expected) background.changed turn.ended(failed error_max_budget_usd) turn.started(prompt) start push",
     );
     expect(lastEnd(walk)?.message).toBe(
@@ -111,19 +111,19 @@ describe("a turn that Claude Code ends while a subagent of it runs", () => {
     const started: AgentSignal = { type: "started", pid: 4711, resumed: false, shim: SHIM };
     const walk = new Walk().prompt("p1").hear({ type: "admitted" }, started, { type: "ready" }, failed, left);
     walk.later(1).take({ type: "attached", at: walk.at });
-    expect(walk.told).toBe("notice reattach");
-    expect([walk.later(1).tick().told, walk.later(1).tick().told]).toEqual(["", "kill"]);
-    expect(walk.hear(KILLED).told).toBe("process.exited(expected) turn.ended(failed error_max_budget_usd)");
+    expect(walk.summary).toBe("notice reattach");
+    expect([walk.later(1).tick().summary, walk.later(1).tick().summary]).toEqual(["", "kill"]);
+    expect(walk.hear(KILLED).summary).toBe("process.exited(expected) turn.ended(failed error_max_budget_usd)");
   });
 
   it("a successful turn ends at once although a subagent of it runs", () => {
-    expect(running().hear(resultSignal({ promptIds: ["p1"] }), left).told).toBe("turn.ended(done)");
+    expect(running().hear(resultSignal({ promptIds: ["p1"] }), left).summary).toBe("turn.ended(done)");
   });
 
   it("an interrupted turn ends as interrupted although a subagent of it runs", () => {
     const walk = running().command("interrupt", { by: "ann" }).hear(aborted, left);
-    expect(walk.told).toBe("stop-tasks");
-    expect(walk.later(2).tick().told).toBe("kill");
+    expect(walk.summary).toBe("stop-tasks");
+    expect(walk.later(2).tick().summary).toBe("kill");
     walk.hear(KILLED);
     expect(lastEnd(walk)).toMatchObject({ outcome: "interrupted", message: "The turn was interrupted by ann." });
   });
@@ -150,7 +150,7 @@ describe("a lost turn", () => {
 
   it("a turn is lost with its background subagent although a first result was seen", () => {
     const walk = running().hear({ type: "background", tasks: [AGENT_TASK] }, resultSignal({ promptIds: ["p1"] }));
-    expect(walk.hear(KILLED).told).toBe("process.exited background.changed turn.ended(lost)");
+    expect(walk.hear(KILLED).summary).toBe("process.exited background.changed turn.ended(lost)");
   });
 
   it("a turn is lost if its process dies during a question, although a result came before", () => {
@@ -159,7 +159,7 @@ describe("a lost turn", () => {
       { type: "asked", request: requestOf("a1") },
       KILLED,
     );
-    expect(walk.told).toBe("process.exited permission.answered(deny withdrawn) turn.ended(lost)");
+    expect(walk.summary).toBe("process.exited permission.answered(deny withdrawn) turn.ended(lost)");
   });
 
   it("the message of a lost turn names no tool call of an earlier turn", () => {
@@ -208,14 +208,14 @@ describe("a session without persistence", () => {
   it("a session without persistence ends with its process in the middle of a turn", () => {
     const walk = kept().hear(KILLED);
     expect(lastEnd(walk)).toMatchObject({ outcome: "lost", isError: true });
-    expect([walk.status, walk.prompt("p2").told]).toEqual(["closed", "CANCELLED"]);
+    expect([walk.status, walk.prompt("p2").summary]).toEqual(["closed", "CANCELLED"]);
   });
 
   it("a session without persistence ends after a long idle time, together with its process", () => {
     const walk = kept()
       .hear(resultSignal({ promptIds: ["p1"] }), IDLE)
       .due();
-    expect([walk.told, walk.status]).toEqual(["session.closed(expired) stop", "closed"]);
+    expect([walk.summary, walk.status]).toEqual(["session.closed(expired) stop", "closed"]);
   });
 });
 
@@ -225,14 +225,14 @@ describe("a process that never came up", () => {
     walk.hear({ type: "exited", code: 1, signal: null, error: "bad flag" });
     expect(lastEnd(walk)).toMatchObject({ outcome: "failed", errorSubtype: "start_failed", category: "configuration" });
     expect(lastEnd(walk)?.message).toBe("Claude Code did not start: it exited with code 1. bad flag.");
-    expect(walk.prompt("p2").told).toBe("prompt.queued turn.started(prompt) start push ok");
+    expect(walk.prompt("p2").summary).toBe("prompt.queued turn.started(prompt) start push ok");
   });
 
   it("a session without persistence is closed if its process never came up, and reports the error output", () => {
     const walk = new Walk({ ephemeral: true }).prompt("p1");
     walk.hear({ type: "exited", code: 1, signal: null, error: "bad flag" });
     expect(lastEnd(walk)).toMatchObject({ errorSubtype: "start_failed", message: expect.stringContaining("bad flag") });
-    expect([walk.status, walk.prompt("p2").told]).toEqual(["closed", "CANCELLED"]);
+    expect([walk.status, walk.prompt("p2").summary]).toEqual(["closed", "CANCELLED"]);
   });
 });
 

@@ -5,7 +5,7 @@ import { type FailureCategory, TurnOutcome } from "../../src/domain/turn.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { typeOfEnd } from "../../src/view/result.ts";
 import { inputFor, STATE_NAMES, walkTo } from "../kit/step/cases.ts";
-import { ABORTED, API_ERROR, requestOf, resultSignal, SECOND, tellStep, Walk } from "../kit/step/walk.ts";
+import { ABORTED, API_ERROR, requestOf, resultSignal, SECOND, summarizeStep, Walk } from "../kit/step/walk.ts";
 
 /** Compares each table of `docs/states.md` with the behaviour of `step` and `statusOf`. */
 
@@ -125,7 +125,7 @@ describe("docs/states.md", () => {
       expect(walks.length).toBeGreaterThan(0);
       const real = walks.map((walk) => {
         const { requests, closed, turn } = walk.state;
-        const told = tellStep(walk.take(inputFor(walk, "prompt")).last);
+        const told = summarizeStep(walk.take(inputFor(walk, "prompt")).last);
         const prompt = told.startsWith("prompt.queued turn.started") ? "run" : told;
         return [row[0], yes(turn !== null), yes(requests.length > 0), prompt, closed ? "closed" : "open"];
       });
@@ -139,7 +139,7 @@ describe("docs/states.md", () => {
     );
     const self = STATE_NAMES.map(walkTo).filter(({ state }) => state.turn?.origin === "self");
     expect(self.length).toBeGreaterThan(0);
-    expect(self.map((walk) => tellStep(walk.take(inputFor(walk, "prompt")).last))).toEqual(
+    expect(self.map((walk) => summarizeStep(walk.take(inputFor(walk, "prompt")).last))).toEqual(
       self.map(() => "prompt.queued ok"),
     );
   });

@@ -10,11 +10,11 @@ import { amount } from "../kit/runner/amount.ts";
 import {
   AGENT_TASK,
   API_ERROR,
-  BEGUN,
+  BEGUN_POLICY,
   requestOf,
   commandInput,
   type Moment,
-  presentId,
+  currentProcessId,
   resultSignal,
   SHELL_TASK,
   SHIM,
@@ -57,7 +57,7 @@ const HAPPENINGS = {
   stricter: ({ at }, pick, unique) => {
     const whenBusy = pick % 3 === 0 ? "steer" : "queue";
     const sent = {
-      policy: { ...BEGUN, ...STRICTER[pick % 2] },
+      policy: { ...BEGUN_POLICY, ...STRICTER[pick % 2] },
       environmentId: `e${String(pick % 2)}`,
       whenBusy,
     } as Sent;
@@ -200,11 +200,11 @@ function applyHappening(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happe
   }
   if (ofOldProcess) {
     walk.take({ type: "signal", at: walk.at, processId: "0", signal: meant });
-    assert.equal(walk.told, "");
+    assert.equal(walk.summary, "");
   }
   const before = missingSignals(walk, what, pick).flatMap((signal) => walk.hear(signal).last.effects);
   const line = walk.log.length;
-  const said = walk.take({ type: "signal", at: walk.at, processId: presentId(walk.state), signal: meant, line });
+  const said = walk.take({ type: "signal", at: walk.at, processId: currentProcessId(walk.state), signal: meant, line });
   return [...before, ...said.last.effects];
 }
 
@@ -268,10 +268,10 @@ describe("step", () => {
       fc.property(fc.array(fc.tuple(happening, setBy), { maxLength: 40, size: "max" }), (life) => {
         const [right, wrong] = [new Walk({ unattended: UNATTENDED[1] }), new Walk({ unattended: UNATTENDED[1] })];
         for (const [n, [each, ms]] of life.entries()) {
-          wrong.setBy = ms;
+          wrong.clockOffsetMs = ms;
           applyHappening(right, each, `u${String(n)}`);
           applyHappening(wrong, each, `u${String(n)}`);
-          expect([wrong.told, wrong.status, wrong.deadline]).toEqual([right.told, right.status, right.deadline]);
+          expect([wrong.summary, wrong.status, wrong.deadline]).toEqual([right.summary, right.status, right.deadline]);
         }
       }),
       { numRuns: amount(12, 250) },

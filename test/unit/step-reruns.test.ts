@@ -14,7 +14,7 @@ describe("a turn with `onLost: resume` that was lost", () => {
 
   it("a lost turn continues in a new process as a turn of its own, without a second push of its prompt", () => {
     const walk = lost();
-    expect(walk.told).toBe("process.exited turn.ended(lost) turn.started(prompt) start");
+    expect(walk.summary).toBe("process.exited turn.ended(lost) turn.started(prompt) start");
     expect(walk.last.effects).toEqual([{ type: "start", processId: "2", first: false, rerun: true }]);
     expect(walk.last.events.at(-1)).toMatchObject({ data: { promptIds: ["p1"] } });
     expect(walk.last.events.at(-1)?.data).not.toMatchObject({ turnId: "p1" });
@@ -26,7 +26,7 @@ describe("a turn with `onLost: resume` that was lost", () => {
   it("a resumed turn is told to continue if Claude Code has nothing to run again", () => {
     // The turn ended by itself while its server died, so the transcript is complete.
     const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }).due();
-    expect(walk.told).toBe("prompt.queued prompt.steered push");
+    expect(walk.summary).toBe("prompt.queued prompt.steered push");
     const [{ promptId } = { promptId: "" }] = walk.last.effects.flatMap((each) => (each.type === "push" ? [each] : []));
     walk.hear(resultSignal({ promptIds: [promptId] }), IDLE);
     expect(lastEnd(walk)).toMatchObject({ outcome: "done", turnId: "p1.rerun" });
@@ -64,24 +64,24 @@ describe("a turn with `onLost: resume` that was lost", () => {
 
   it("a resumed turn is not told to continue if Claude Code runs it again", () => {
     const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }, { type: "busy", id: "b" });
-    expect(walk.due().told).not.toContain("prompt.queued");
+    expect(walk.due().summary).not.toContain("prompt.queued");
   });
 
   it("a resumed turn gets its prompt again if Claude Code had written nothing down yet", () => {
     const walk = lost().hear({ type: "started", resumed: false });
-    expect(walk.told).toBe("process.started notice push");
+    expect(walk.summary).toBe("process.started notice push");
     expect(walk.last.effects).toEqual([{ type: "push", promptId: "p1", eventId: 1 }]);
   });
 
   it("a turn that is lost twice is not tried a third time", () => {
     const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }, KILLED);
-    expect([walk.told, walk.status]).toEqual(["process.exited turn.ended(lost)", "error"]);
+    expect([walk.summary, walk.status]).toEqual(["process.exited turn.ended(lost)", "error"]);
   });
 
   it("a turn is also resumed after the death of its owner, once the leftover process has ended", () => {
     const walk = new Walk({ onLost: "resume" }, running());
     walk.take({ type: "recovered", at: walk.at });
-    expect(walk.told).toBe("process.exited turn.ended(lost) turn.started(prompt) end-leftover start");
+    expect(walk.summary).toBe("process.exited turn.ended(lost) turn.started(prompt) end-leftover start");
   });
 
   it.each([

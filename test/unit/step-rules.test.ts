@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Remember } from "../../src/domain/approvals/remembered.ts";
 import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
-import { handedOver } from "../../src/claude/rules.ts";
+import { toClaudeRules } from "../../src/claude/rules.ts";
 import type { PermissionRequest } from "../../src/domain/permission.ts";
 import type { Policy } from "../../src/engine/policy/policy.ts";
 import { requestOf, POLICY, Walk } from "../kit/step/walk.ts";
@@ -147,6 +147,6 @@ describe("the rules that Claude Code receives", () => {
     ["Read(//etc/**)", ["Read(//etc/**)"]],
     ["Read(~/.ssh)", ["Read(~/.ssh)"]],
   ])("the rule %s is passed so that it holds in whatever folder the process was started", (text, expected) => {
-    expect(handedOver([rule(text, "deny")], "/home/ann/a[1]")).toEqual(expected);
+    expect(toClaudeRules([rule(text, "deny")], "/home/ann/a[1]")).toEqual(expected);
   });
 });

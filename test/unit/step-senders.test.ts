@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts";
 import type { CommandOf } from "../../src/domain/command.ts";
-import { policyOfProcess } from "../../src/engine/policy/of-turn.ts";
+import { policyOfProcess } from "../../src/engine/policy/turn-policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { BEGUN, requestOf, resultSignal, SECOND, SHELL_TASK, Walk } from "../kit/step/walk.ts";
+import { BEGUN_POLICY, requestOf, resultSignal, SECOND, SHELL_TASK, Walk } from "../kit/step/walk.ts";
 
 /** Prompts of clients with a stricter policy, or another environment, than the client that started the session. */
 
@@ -11,7 +11,10 @@ const UP: AgentSignal[] = [{ type: "admitted" }, { type: "started", pid: 4711, r
 const GONE: AgentSignal = { type: "exited", code: 0, signal: null };
 
 type Sent = Partial<CommandOf<"prompt">["data"]>;
-const under = (over: Partial<SessionPolicy>, more: Sent = {}): Sent => ({ policy: { ...BEGUN, ...over }, ...more });
+const under = (over: Partial<SessionPolicy>, more: Sent = {}): Sent => ({
+  policy: { ...BEGUN_POLICY, ...over },
+  ...more,
+});
 const PLAIN = under({});
 const DENIES = under({ rules: { allow: [], ask: [], deny: ["WebFetch"] } });
 const SANDBOXED = under({ sandbox: "required", sandboxDomains: ["a.example"] });
@@ -64,11 +67,11 @@ describe("a prompt of a stricter client", () => {
     const over = { callerApproves: "none", approvalChain: ["user"] } as const;
     const walk = idle().promptWith(
       "p2",
-      under({ ...over, approvalChain: ["user"], limits: { ...BEGUN.limits, turnMaxMs: 7 * SECOND } }),
+      under({ ...over, approvalChain: ["user"], limits: { ...BEGUN_POLICY.limits, turnMaxMs: 7 * SECOND } }),
     );
     expect(countEffects(walk, "stop")).toBe(0);
     walk.hear({ type: "asked", request: requestOf("a1") }).due();
-    expect(walk.told).toContain("permission.answered(deny timeout)");
+    expect(walk.summary).toContain("permission.answered(deny timeout)");
     walk.due();
     expect(walk.state.turn?.stopping).toMatchObject({ reason: "time_limit" });
     walk
@@ -76,53 +79,53 @@ describe("a prompt of a stricter client", () => {
       .promptWith("p3", PLAIN)
       .hear(...UP, { type: "asked", request: requestOf("a2") })
       .due();
-    expect(walk.told).toBe("request.passed(user caller time)");
+    expect(walk.summary).toBe("request.passed(user caller time)");
   });
 
   it("a stricter prompt waits behind background work with a notice, while prompts that fit the process go on", () => {
     const walk = begun().hear({ type: "background", tasks: [SHELL_TASK] });
     complete(walk).promptWith("p2", DENIES);
-    expect(walk.told).toBe("prompt.queued notice ok");
+    expect(walk.summary).toBe("prompt.queued notice ok");
     expect(walk.log.at(-1)).toMatchObject({ data: { kind: "waiting" } });
     expect(run(walk, "p3", PLAIN)).toBe(false);
     expect(walk.state.queue.map(({ promptId }) => promptId)).toEqual(["p2"]);
     walk.hear({ type: "background", tasks: [] });
-    expect([walk.told, walk.state.turn?.pending]).toEqual(["background.changed turn.started(prompt) stop", true]);
-    expect(walk.hear(GONE).told).toBe("process.exited(expected) start push");
+    expect([walk.summary, walk.state.turn?.pending]).toEqual(["background.changed turn.started(prompt) stop", true]);
+    expect(walk.hear(GONE).summary).toBe("process.exited(expected) start push");
   });
 
   it("a stricter prompt runs when the process has ended with its background work", () => {
     const walk = begun().hear({ type: "background", tasks: [SHELL_TASK] });
     complete(walk).promptWith("p2", DENIES).hear({ type: "exited", code: 1, signal: null });
-    expect(walk.told).toBe("process.exited background.changed turn.started(prompt) start push");
+    expect(walk.summary).toBe("process.exited background.changed turn.started(prompt) start push");
   });
 
   it("a waiting stricter prompt is held if the background work was lost with its server", () => {
     const walk = begun().hear({ type: "background", tasks: [SHELL_TASK] });
     complete(walk).promptWith("p2", DENIES).recover();
     expect(walk.state).toMatchObject({ turn: null, process: { phase: "none" }, queue: [{ held: true }] });
-    expect(walk.command("queue", { do: "release", by: "caller" }).told).toBe("turn.started(prompt) start push ok");
+    expect(walk.command("queue", { do: "release", by: "caller" }).summary).toBe("turn.started(prompt) start push ok");
   });
 
   it("a stricter prompt may not join a running turn, and waits behind it; an equal prompt joins", () => {
     const walk = begun().promptWith("p2", { ...DENIES, whenBusy: "steer" });
-    expect([walk.told, walk.last.effects.length]).toEqual(["PERMISSION_DENIED", 1]);
-    expect(walk.promptWith("p3", { ...DENIES, whenBusy: "queue" }).told).toBe("prompt.queued notice ok");
-    expect(walk.promptWith("p4", { ...PLAIN, whenBusy: "steer" }).told).toBe("prompt.queued prompt.steered push ok");
-    expect(complete(walk).told).toBe("turn.ended(done) turn.started(prompt) stop");
+    expect([walk.summary, walk.last.effects.length]).toEqual(["PERMISSION_DENIED", 1]);
+    expect(walk.promptWith("p3", { ...DENIES, whenBusy: "queue" }).summary).toBe("prompt.queued notice ok");
+    expect(walk.promptWith("p4", { ...PLAIN, whenBusy: "steer" }).summary).toBe("prompt.queued prompt.steered push ok");
+    expect(complete(walk).summary).toBe("turn.ended(done) turn.started(prompt) stop");
   });
 
   it("a stricter prompt is refused if no other process can go on with the session", () => {
     const walk = new Walk({ ephemeral: true }, idle()).promptWith("p2", DENIES);
-    expect(walk.told).toBe("PERMISSION_DENIED");
-    expect(walk.promptWith("p3", PLAIN).told).toBe("prompt.queued turn.started(prompt) push ok");
+    expect(walk.summary).toBe("PERMISSION_DENIED");
+    expect(walk.promptWith("p3", PLAIN).summary).toBe("prompt.queued turn.started(prompt) push ok");
   });
 
   it("the policy of a prompt holds for turns that Claude Code begins by itself, until the next prompt", () => {
     const walk = idle();
     run(walk, "p2", under({ approvalChain: [] }));
     walk.hear({ type: "busy", id: "self" }, { type: "asked", request: requestOf("a1") });
-    expect(walk.told).toContain("permission.answered(deny");
+    expect(walk.summary).toContain("permission.answered(deny");
   });
 });
 
@@ -171,8 +174,8 @@ describe("senders in the state", () => {
     expect(JSON.stringify(walk.state).length).toBeLessThan(16_384);
     walk.command("interrupt", { by: "caller" }).command("queue", { do: "drop", by: "caller" });
     for (let index = 0; index < 8; index += 1) walk.promptWith(uuid(index), sent(index));
-    expect(walk.promptWith("more", { environmentId: "another", whenBusy: "queue" }).told).toBe("SESSION_BUSY");
-    expect(walk.promptWith("known", sent(3)).told).toBe("prompt.queued notice ok");
-    expect(walk.promptWith("own", { whenBusy: "queue" }).told).toBe("prompt.queued ok");
+    expect(walk.promptWith("more", { environmentId: "another", whenBusy: "queue" }).summary).toBe("SESSION_BUSY");
+    expect(walk.promptWith("known", sent(3)).summary).toBe("prompt.queued notice ok");
+    expect(walk.promptWith("own", { whenBusy: "queue" }).summary).toBe("prompt.queued ok");
   });
 });

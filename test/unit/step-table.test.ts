@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { statusOf } from "../../src/domain/session.ts";
 import { type Input, step } from "../../src/engine/step.ts";
 import { inputFor, inputsFor, STATE_NAMES, walkTo } from "../kit/step/cases.ts";
-import { aged, deepFreeze, faultsOf } from "../kit/step/invariants.ts";
+import { aged, deepFreeze, findFaults } from "../kit/step/invariants.ts";
 import { TABLE } from "../kit/step/rows.ts";
-import { tellStep } from "../kit/step/walk.ts";
+import { summarizeStep } from "../kit/step/walk.ts";
 
 const ROWS = STATE_NAMES.flatMap((state) => (TABLE[state] ?? []).map((row) => [state, ...row] as const));
 
@@ -13,14 +13,14 @@ describe("step", () => {
   it.each(ROWS)("in state %s, the input %s yields [%s] and the status %s", (name, input, told, status) => {
     const walk = walkTo(name);
     const done = step(deepFreeze(walk.state), inputFor(walk, input), walk.policy);
-    expect([tellStep(done), statusOf(done.state)]).toEqual([told, status]);
+    expect([summarizeStep(done), statusOf(done.state)]).toEqual([told, status]);
   });
 
   it.each(STATE_NAMES)("step keeps every invariant for every input in state %s", (name) => {
     const walk = walkTo(name);
     const before = deepFreeze(walk.state);
     const broken = inputsFor(walk).flatMap(([input, each]) =>
-      faultsOf(before, each, walk.policy, step(before, each, walk.policy)).map((fault) => `${input}: ${fault}`),
+      findFaults(before, each, walk.policy, step(before, each, walk.policy)).map((fault) => `${input}: ${fault}`),
     );
     expect(broken).toEqual([]);
   });

@@ -97,7 +97,7 @@ describe("a turn", () => {
     walk.hear(once("Launched.", { costUsdTotal: 0.1 })).later(1);
     walk.hear({ type: "asked", request: requestOf("a1", { agentId: "t1" }) });
     expect(walk.status).toBe("waiting_permission");
-    expect(walk.prompt("p2").told).toBe("SESSION_BUSY");
+    expect(walk.prompt("p2").summary).toBe("SESSION_BUSY");
     walk.command("answer", { requestId: "a1", decision: { behavior: "allow" }, by: "caller", forSession: false });
     walk.hear({ type: "background", tasks: [] }, { type: "busy", id: "b2" });
     walk.hear(resultSignal({ text: "The agent found it.", costUsdTotal: 0.3, numTurns: 2 }));
@@ -121,9 +121,9 @@ describe("a turn", () => {
     expect([walk.status, walk.state.background]).toEqual(["idle", [SHELL_TASK]]);
     walk.hear({ type: "background", tasks: [] }, { type: "busy", id: "self-1" });
     expect(walk.state.turn).toMatchObject({ id: "self-1", origin: "self", awaiting: [] });
-    expect(walk.prompt("p2").told).toBe("prompt.queued ok");
+    expect(walk.prompt("p2").summary).toBe("prompt.queued ok");
     walk.hear({ type: "message", message: { type: "system" } }, resultSignal({ text: "It has ended." }));
-    expect(walk.hear(IDLE).told).toBe("turn.ended(done) turn.started(prompt) push");
+    expect(walk.hear(IDLE).summary).toBe("turn.ended(done) turn.started(prompt) push");
     walk.hear(resultSignal({ promptIds: ["p2"] }), IDLE);
     expect(walk.ended.map(({ turnId, outcome }) => [turnId, outcome])).toEqual([
       ["p1", "done"],
@@ -229,9 +229,9 @@ describe("a prompt", () => {
 
   it("a prompt waits for the exit of an ending process, and runs in a new one under the same turn", () => {
     const walk = running().hear(once("a"), IDLE).due();
-    expect(walk.told).toBe("stop");
+    expect(walk.summary).toBe("stop");
     walk.prompt("p2");
-    expect(walk.told).toBe("prompt.queued turn.started(prompt) ok");
+    expect(walk.summary).toBe("prompt.queued turn.started(prompt) ok");
     walk.hear({ type: "exited", code: 0, signal: null });
     expect(walk.last.effects).toEqual([
       { type: "start", processId: "2", first: false, rerun: false },
@@ -258,20 +258,20 @@ describe("a prompt", () => {
     ]);
     walk.prompt("p3").hear(...UP);
     expect(walk.state.turn?.id).toBe("p3");
-    expect(walk.hear(resultSignal({ promptIds: ["p3"] }), IDLE).told).toBe("turn.ended(done)");
+    expect(walk.hear(resultSignal({ promptIds: ["p3"] }), IDLE).summary).toBe("turn.ended(done)");
     expect(walk.command("queue", { do: "release", by: "caller" }).state.turn?.id).toBe("p2");
   });
 
   it("a prompt after an interrupt of Claude Code's own turn is not held by the interrupt", () => {
     const walk = running().hear(once("a"), IDLE, { type: "busy", id: "self" }).command("interrupt", { by: "caller" });
     walk.prompt("p2").hear(IDLE);
-    expect(walk.told).toBe("turn.ended(interrupted) turn.started(prompt) push");
+    expect(walk.summary).toBe("turn.ended(interrupted) turn.started(prompt) push");
   });
 
   it("a prompt before an interrupt of Claude Code's own turn is held by the interrupt", () => {
     const walk = running().hear(once("a"), IDLE, { type: "busy", id: "self" }).prompt("p2");
     walk.command("interrupt", { by: "caller" }).hear(IDLE);
-    expect([walk.told, walk.state.queue.some(({ held }) => held)]).toEqual(["turn.ended(interrupted)", true]);
+    expect([walk.summary, walk.state.queue.some(({ held }) => held)]).toEqual(["turn.ended(interrupted)", true]);
   });
 });
 

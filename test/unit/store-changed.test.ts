@@ -6,7 +6,7 @@ import { isLoss } from "../../src/engine/ports.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { StoreFile } from "../kit/store/files.ts";
 import { TAMPERINGS } from "../kit/store/tampering.ts";
-import { claimed, notice, notices, numbers, session, TTL, write } from "../kit/store/vocabulary.ts";
+import { claimLease, notice, notices, range, session, TTL, write } from "../kit/store/vocabulary.ts";
 
 const NOTED = 20;
 
@@ -21,7 +21,7 @@ describe("store: sqlite, changed while it is in use", () => {
     node = store.connect("node");
     await node.leases.heartbeat(TTL);
     id = (await node.rows.create(session())).record.id;
-    lease = await claimed(node, id);
+    lease = await claimLease(node, id);
     await write(node, lease, notices(1, NOTED));
   });
   afterEach(async () => store.close());
@@ -86,9 +86,9 @@ describe("store: sqlite, changed while it is in use", () => {
     await other.leases.heartbeat(TTL);
     const database = await openDatabase(store.file);
     database.exec("PRAGMA busy_timeout = 5000");
-    const otherLease = await claimed(other, (await other.rows.create(session())).record.id);
+    const otherLease = await claimLease(other, (await other.rows.create(session())).record.id);
     const modes = ["PASSIVE", "FULL", "RESTART", "TRUNCATE"];
-    for (const n of numbers(1, 40)) {
+    for (const n of range(1, 40)) {
       const text = "x".repeat(n * 1000);
       await Promise.all([write(node, lease, [notice(text)]), write(other, otherLease, [notice(text)])]);
       if (n % 3 === 0) database.exec(`PRAGMA wal_checkpoint(${modes[(n / 3) % modes.length]!})`);

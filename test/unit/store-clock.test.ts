@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Lease, SessionBackend } from "../../src/engine/ports.ts";
 import { WATCH_MS } from "../../src/store/liveness.ts";
 import { StoreFile } from "../kit/store/files.ts";
-import { claimed, notice, session, T0, TTL, write } from "../kit/store/vocabulary.ts";
+import { claimLease, notice, session, T0, TTL, write } from "../kit/store/vocabulary.ts";
 
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
@@ -25,7 +25,7 @@ describe("store: sqlite, when the clock is set", () => {
     [owner, other] = [store.connect("owner"), store.connect("other")];
     await Promise.all([owner, other].map(async (node) => node.leases.heartbeat(TTL)));
     id = (await owner.rows.create(session())).record.id;
-    lease = await claimed(owner, id);
+    lease = await claimLease(owner, id);
   });
   afterEach(async () => store.close());
 
@@ -88,7 +88,7 @@ describe("store: sqlite, when the clock is set", () => {
     const clock = { now: () => store.now - HOUR, tick: () => store.now };
     const slow = store.connect("slow", { clock });
     await slow.leases.heartbeat(TTL);
-    const slowLease = await claimed(slow, (await slow.rows.create(session())).record.id);
+    const slowLease = await claimLease(slow, (await slow.rows.create(session())).record.id);
     await renewFor(3 * TTL, slow, other);
     expect((await other.rows.get(slowLease.sessionId))?.owner?.alive).toBe(true);
     expect((await slow.rows.get(id))?.owner?.nodeId).toBe("owner");
@@ -109,7 +109,7 @@ describe("store: sqlite, when the clock is set", () => {
     store.setBy = 3 * DAY;
     await other.leases.heartbeat(TTL);
     const mine = (await idle.rows.create(session({ at: T0 }))).record.id;
-    await claimed(idle, mine);
+    await claimLease(idle, mine);
     expect((await other.rows.get(mine))?.owner).toEqual({ nodeId: "idle", alive: true });
   });
 });

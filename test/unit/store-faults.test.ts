@@ -9,13 +9,13 @@ import { networkKind } from "../../src/config/network-path.ts";
 import { mountsIn } from "../../src/security/files/mounts.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { StoreError } from "../../src/store/errors.ts";
-import { Access } from "../../src/store/sqlite/connect/access.ts";
+import { StoreConnection } from "../../src/store/sqlite/connect/store-connection.ts";
 import { SqliteBackend } from "../../src/store/sqlite/backend.ts";
 import { type Database, openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { asStoreError } from "../../src/store/sqlite/connect/faults.ts";
 import { openConnection } from "../../src/store/sqlite/connect/open-file.ts";
-import { letGo, StoreFile } from "../kit/store/files.ts";
-import { claimed, iterator, never, notice, numbers, session, TTL, write } from "../kit/store/vocabulary.ts";
+import { collectGarbage, StoreFile } from "../kit/store/files.ts";
+import { claimLease, iterator, never, notice, range, session, TTL, write } from "../kit/store/vocabulary.ts";
 
 const Journal = z.object({ journal_mode: z.string() });
 const run = (command: string, ...args: string[]): void => void execFileSync(command, args, { stdio: "ignore" });
@@ -73,11 +73,11 @@ describe("store: sqlite, with faults", () => {
     const { id } = (await node.rows.create(session())).record;
     await write(
       node,
-      await claimed(node, id),
-      numbers(1, 2000).map((n) => notice(`${String(n)} ${"x".repeat(100)}`)),
+      await claimLease(node, id),
+      range(1, 2000).map((n) => notice(`${String(n)} ${"x".repeat(100)}`)),
     );
     await node.close();
-    await letGo();
+    await collectGarbage();
     const { size } = await stat(store.file);
     const file = await openFile(store.file, "r+");
     for (let page = 20; page * 4096 < size; page++) await file.write("damage".repeat(100), page * 4096);
@@ -128,7 +128,7 @@ describe("store: sqlite, with faults", () => {
     it("a full disk fails the write, loses no acknowledged one, and writes go on once there is space", async () => {
       await node.leases.heartbeat(TTL);
       const { id } = (await node.rows.create(session())).record;
-      const lease = await claimed(node, id);
+      const lease = await claimLease(node, id);
       let acknowledged = 0;
       const fill = async (): Promise<never> => {
         for (;;) {
@@ -138,7 +138,7 @@ describe("store: sqlite, with faults", () => {
       };
       expect(await faultOf(fill())).toBe("full");
       expect(acknowledged).toBeGreaterThan(3);
-      for (const _ of numbers(1, 3)) expect(await faultOf(fill())).toBe("full");
+      for (const _ of range(1, 3)) expect(await faultOf(fill())).toBe("full");
       expect(await node.log.read(id, 1, 1000)).toHaveLength(acknowledged);
       expect((await node.rows.get(id))!.state.lastEventId).toBe(acknowledged);
       run("mount", "-o", "remount,size=8m", made());
@@ -149,7 +149,7 @@ describe("store: sqlite, with faults", () => {
     it("the store reports a read-only file system, and works once the file system is writable again", async () => {
       await expectWorking();
       await node.close();
-      await letGo();
+      await collectGarbage();
       run("mount", "-o", "remount,ro", made());
       node = store.connect("next");
       expect(await faultOf(node.leases.heartbeat(TTL))).toBe("readonly");
@@ -213,7 +213,7 @@ describe("store: sqlite, an SQLite too old for a write-ahead log", () => {
     const silent = (): void => undefined;
     const warn = (message: string, fields?: object): void => void warnings.push(`${message} ${JSON.stringify(fields)}`);
     const log = { debug: silent, info: silent, warn, error: silent };
-    const access = new Access({ kind: "sqlite", file: store.file }, async () =>
+    const access = new StoreConnection({ kind: "sqlite", file: store.file }, async () =>
       openConnection(store.file, log, connectAs(version)),
     );
     const isRunning = async (): Promise<boolean> => Promise.resolve(true);
@@ -226,7 +226,7 @@ describe("store: sqlite, an SQLite too old for a write-ahead log", () => {
     const node = new SqliteBackend(self, access);
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
-    await write(node, await claimed(node, id), [notice("1")]);
+    await write(node, await claimLease(node, id), [notice("1")]);
     expect(await node.log.read(id, 1, 9)).toHaveLength(1);
     const journal = async () => access.use((db) => db.get("PRAGMA journal_mode", Journal)?.journal_mode ?? "");
     return { node, warnings, journal };
@@ -257,7 +257,7 @@ describe("store: sqlite, an SQLite too old for a write-ahead log", () => {
     expect(await older.journal()).toBe("wal");
     await newer.node.close();
     await older.node.close();
-    await letGo();
+    await collectGarbage();
     const again = await open("3.45.1");
     expect(await again.journal()).toBe("truncate");
     await again.node.close();

@@ -5,11 +5,11 @@ import { SessionPolicy } from "../../src/domain/approvals/session-policy.ts";
 import { SessionEvent } from "../../src/domain/event.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
 import { initialState, SessionState, statusOf } from "../../src/domain/session.ts";
-import { formatOf, NewerFormatError, STATE, type Version, VERSIONS } from "../../src/store/format.ts";
+import { createFormat, NewerFormatError, STATE, type Version, VERSIONS } from "../../src/store/format.ts";
 import { StoreFile } from "../kit/store/files.ts";
 import { insert, readRows, ROWS_FOLDER, shapes, type StoredRow, writtenRows } from "../kit/store/stored-rows.ts";
 import { ManualClock } from "../kit/step/clock.ts";
-import { errorsOf, TestNode } from "../kit/step/two-nodes.ts";
+import { collectErrors, TestNode } from "../kit/step/two-nodes.ts";
 
 /** Present format version. `UPDATE_ROWS=1` writes missing files of `PRESENT` and overwrites none. */
 const PRESENT = VERSIONS.length;
@@ -62,7 +62,7 @@ describe.each(versions)("sessions stored in format version %i", (version) => {
   const finished = async (id: string, wasAsked: (call: string) => boolean): Promise<void> => {
     const { moments, processes } = node.runtime;
     await moments.until(() => processes.some(({ sessionId }) => sessionId === id));
-    const process = node.runtime.of(id);
+    const process = node.runtime.lastProcess(id);
     await process.moments.until(() => process.calls.some(wasAsked));
     process.finish();
   };
@@ -72,16 +72,16 @@ describe.each(versions)("sessions stored in format version %i", (version) => {
       const { state } = await node.engine.get("local", id);
       const turns = (await node.log(id)).filter(({ type }) => type === "turn.ended").length;
       const prompted = node.engine.prompt("local", id, { text: "go on", whenBusy: "queue" });
-      if (state.closed) return (await errorsOf([prompted]))[0];
+      if (state.closed) return (await collectErrors([prompted]))[0];
       await prompted;
       // A prompt unknown to Claude Code when the server died runs first.
       if (state.turn?.rerun) {
         // Claude Code continues a turn with `rerun` without a push of the prompt.
-        node.runtime.of(id).promptId = state.turn.awaiting[0] ?? "";
-        node.runtime.of(id).finish();
+        node.runtime.lastProcess(id).promptId = state.turn.awaiting[0] ?? "";
+        node.runtime.lastProcess(id).finish();
       } else if (state.turn) await finished(id, (call) => call.startsWith("push"));
       await finished(id, (call) => call === "push go on");
-      return node.seen(id, "turn.ended", turns + (state.turn ? 2 : 1));
+      return node.waitForEvent(id, "turn.ended", turns + (state.turn ? 2 : 1));
     };
     const closed = rows.map(({ status }) => status === "closed" || status === "cancelled");
     expect(await Promise.all(rows.map(async ({ id }) => goOn(id)))).toMatchObject(
@@ -114,14 +114,14 @@ describe("a format", () => {
   const counted: Version = {
     state: ({ trialLabels, ...old }) => ({ ...old, count: z.array(z.unknown()).parse(trialLabels).length }),
   };
-  const upTo = (...later: Version[]) => formatOf("state", [...VERSIONS, ...later]);
+  const upTo = (...later: Version[]) => createFormat("state", [...VERSIONS, ...later]);
 
   it("a format reads each older version through all later migrations, and refuses data without a version", () => {
     const text = JSON.stringify({ v: PRESENT, ...state, trialLabels: ["a", "b"] });
     expect(upTo(labelled, counted).read(text)).toEqual({ ...state, count: 2 });
     expect(upTo(labelled, counted).read(STATE.write(state))).toEqual({ ...state, count: 0 });
-    expect(formatOf("event", [...VERSIONS, labelled]).read(`{"v":1,"type":"x"}`)).toEqual({ type: "x" });
-    expect(() => formatOf("event").read(`{"type":"x"}`)).toThrow("a version of event is no number");
+    expect(createFormat("event", [...VERSIONS, labelled]).read(`{"v":1,"type":"x"}`)).toEqual({ type: "x" });
+    expect(() => createFormat("event").read(`{"type":"x"}`)).toThrow("a version of event is no number");
   });
 
   it("fields of a newer server survive when an older server reads the state and writes it back", () => {

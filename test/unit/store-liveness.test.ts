@@ -14,7 +14,7 @@ beforeEach(() => {
   const clock = { now: () => now, tick: () => tick };
   liveness = new LivenessCheck({ nodeId: "a", process: START, isRunning: async () => Promise.resolve(true), clock });
 });
-const isAlive = async () => liveness.begin()(NODE);
+const isAlive = async () => liveness.createCheck()(NODE);
 
 it("the watch of an expired lease begins at first sight, and anew after the clock has shown the lease unexpired", async () => {
   expect(await isAlive()).toBe(true);

@@ -6,7 +6,7 @@ import { Connection } from "../../src/store/sqlite/connect/connection.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { checkSchema, migrate, MIGRATIONS } from "../../src/store/sqlite/connect/migrations.ts";
 import { StoreFile } from "../kit/store/files.ts";
-import { claimed, notice, session, TTL, write } from "../kit/store/vocabulary.ts";
+import { claimLease, notice, session, TTL, write } from "../kit/store/vocabulary.ts";
 
 /** `MIGRATIONS` with two more of a later version, which may only add to the schema. */
 const LATER = [
@@ -34,7 +34,7 @@ describe("store: sqlite schema", () => {
     const node = store.connect("node");
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
-    await write(node, await claimed(node, id), [notice("1")]);
+    await write(node, await claimLease(node, id), [notice("1")]);
     expect(await node.log.read(id, 1, 9)).toHaveLength(1);
     const { length } = await node.rows.list({ principal: "local", limit: 9 });
     await node.close();

@@ -8,7 +8,7 @@ import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { amount } from "../kit/runner/amount.ts";
 import { StoreFile } from "../kit/store/files.ts";
 import { Compiled, type Role, type StoreProcess } from "../kit/store/processes.ts";
-import { command, done, LONG, never, numbers, session, take, TTL } from "../kit/store/vocabulary.ts";
+import { command, done, LONG, never, range, session, take, TTL } from "../kit/store/vocabulary.ts";
 
 describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
   let compiled: Compiled;
@@ -46,7 +46,7 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
   it("the store file is created once by processes that start together", async () => {
     await node.close();
     await rm(dirname(store.file), { recursive: true });
-    const begun = numbers(1, 4).map(() => start("begin", JSON.stringify(session().state)));
+    const begun = range(1, 4).map(() => start("begin", JSON.stringify(session().state)));
     await Promise.all(begun.map(async (each) => each.ended));
     node = store.connect("reader");
     const found = await node.rows.list({ principal: "local", limit: 9 });
@@ -60,7 +60,7 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     const readers = ids.map((id) => take(400, node.log.tail(id, 1, never)));
     const writers = ids.map((id) => start("write", id));
     const logs = await Promise.all(readers);
-    for (const log of logs) expect(log.map(({ id }) => id)).toEqual(numbers(1, 400));
+    for (const log of logs) expect(log.map(({ id }) => id)).toEqual(range(1, 400));
     await Promise.all(writers.map(async (each) => each.kill()));
     expect(await integrity()).toBe("ok");
   });
@@ -68,19 +68,19 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
   it("commands reach an owner in another process, in order", async () => {
     const id = await create();
     await start("echo", id).says(1);
-    for (const n of numbers(0, 20)) expect(await node.inbox.send(id, command(), LONG)).toEqual(done(n));
+    for (const n of range(0, 20)) expect(await node.inbox.send(id, command(), LONG)).toEqual(done(n));
   });
 
   it("a killed writer loses no acknowledged write, and its session can be claimed at once", async () => {
     const id = await create();
-    for (const round of numbers(1, 8)) {
+    for (const round of range(1, 8)) {
       const writer = start("write", id);
       await writer.says(20 + Math.floor(Math.random() * 100));
       await writer.kill();
       const [lease, ...acknowledged] = writer.said;
       expect(lease).toMatchObject({ epoch: round, tookOver: round > 1 });
       const log = await node.log.read(id, 1, 100_000);
-      expect(log.map((event) => event.id)).toEqual(numbers(1, log.length));
+      expect(log.map((event) => event.id)).toEqual(range(1, log.length));
       expect(log.length).toBeGreaterThanOrEqual(acknowledged.at(-1) as number);
       expect((await node.rows.get(id))!.state.lastEventId).toBe(log.length);
     }

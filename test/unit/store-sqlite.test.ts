@@ -11,7 +11,7 @@ import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { urgencyOf } from "../../src/store/sqlite/events.ts";
 import { StoreFile } from "../kit/store/files.ts";
 import { storeSuite } from "../kit/store/suite.ts";
-import { claimed, command, notice, numbers, prompt, session, SHORT, T0, TTL, write } from "../kit/store/vocabulary.ts";
+import { claimLease, command, notice, range, prompt, session, SHORT, T0, TTL, write } from "../kit/store/vocabulary.ts";
 
 /** Maximum delay of a grouped write, ms: `GROUP_MS` of the writer. */
 const MAX_GROUP_MS = 50;
@@ -49,7 +49,7 @@ describe("store: sqlite file", () => {
   it("rows, logs and idempotency keys persist from one process to the next", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session({ idempotencyKey: "k" }))).record;
-    await write(node, await claimed(node, id), [notice("1")]);
+    await write(node, await claimLease(node, id), [notice("1")]);
     const before = [await node.rows.get(id), await node.log.read(id, 1, 9)];
     await node.close();
     const next = store.connect("next");
@@ -59,7 +59,7 @@ describe("store: sqlite file", () => {
 
   it("a list finds rare rows among 2,500, in pages", async () => {
     const cwd = (n: number): string => (n % 400 === 7 ? "/Rare" : "/repo");
-    const made = numbers(1, 2500).map((n) => session({ spec: { cwd: cwd(n) }, at: T0 + n }));
+    const made = range(1, 2500).map((n) => session({ spec: { cwd: cwd(n) }, at: T0 + n }));
     await Promise.all(made.map(async (each) => node.rows.create(each)));
     const rare = made.filter(({ spec }) => spec.cwd === "/Rare").toReversed();
     for (const filter of [
@@ -87,7 +87,7 @@ describe("store: sqlite file", () => {
       },
     });
     await Promise.all([node, other].map(async (each) => each.leases.heartbeat(TTL)));
-    const ids = (await Promise.all(numbers(1, 3).map(async () => node.rows.create(session())))).map(
+    const ids = (await Promise.all(range(1, 3).map(async () => node.rows.create(session())))).map(
       ({ record }) => record.id,
     );
     for (const id of ids) await node.leases.claim(id);
@@ -109,7 +109,7 @@ describe("store: sqlite file", () => {
   it("the store keeps an unknown event, and refuses an unknown command in place of its owner", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
-    const lease = await claimed(node, id);
+    const lease = await claimLease(node, id);
     const unknown = { type: "moon.landed", data: { at: [1, { deep: "x" }] } };
     await write(node, lease, [unknown as never, notice("after")]);
     const [event] = await node.log.read(id, 1, 1);
@@ -127,7 +127,7 @@ describe("store: sqlite file", () => {
     const owner = store.connect("owner");
     await owner.leases.heartbeat(10 * TTL);
     const { id } = (await owner.rows.create(session())).record;
-    const lease = await claimed(owner, id);
+    const lease = await claimLease(owner, id);
     const asked = command();
     const sent = node.inbox.send(id, asked, TTL);
     const closed = Promise.allSettled([sent]);
@@ -166,10 +166,10 @@ describe("store: sqlite file", () => {
 
   it("concurrent writes are grouped, and each is stored when it is acknowledged", async () => {
     await node.leases.heartbeat(TTL);
-    const ids = (await Promise.all(numbers(1, 40).map(async () => node.rows.create(session())))).map(
+    const ids = (await Promise.all(range(1, 40).map(async () => node.rows.create(session())))).map(
       ({ record }) => record.id,
     );
-    const leases = await Promise.all(ids.map(async (id) => claimed(node, id)));
+    const leases = await Promise.all(ids.map(async (id) => claimLease(node, id)));
     const other = store.connect("other");
     await Promise.all(
       leases.map(async (lease, n) => {
@@ -182,8 +182,8 @@ describe("store: sqlite file", () => {
   it("writes go on after a delayed write was included in another", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
-    const lease = await claimed(node, id);
-    for (const n of numbers(1, 5)) {
+    const lease = await claimLease(node, id);
+    for (const n of range(1, 5)) {
       // Commits, and so delays the next `write` until the commit of the second `create` includes its events.
       await node.rows.create(session());
       await Promise.all([node.rows.create(session()), write(node, lease, [notice(String(n))])]);

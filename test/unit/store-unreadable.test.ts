@@ -5,7 +5,7 @@ import { changeStore, DAMAGED_EVENTS, sessionAtRest } from "../kit/store/damage.
 import { StoreFile } from "../kit/store/files.ts";
 import { ManualClock } from "../kit/step/clock.ts";
 import { TestNode } from "../kit/step/two-nodes.ts";
-import { claimed, command, done, LONG, never, session, T0, take, TTL } from "../kit/store/vocabulary.ts";
+import { claimLease, command, done, LONG, never, session, T0, take, TTL } from "../kit/store/vocabulary.ts";
 
 /** Unreadable events, commands and node rows: each fault stays limited to its own entry. */
 
@@ -29,7 +29,7 @@ it("an unreadable event is reported as lost in its place, and the events around 
     expect([what, ...events]).toMatchObject([what, { id: 1 }, { id: 2, type: "notice", data }, { id: 3 }]);
     expect((await take(3, a.backend.log.tail(id, 1, never))).map((event) => event.id)).toEqual([1, 2, 3]);
     await a.engine.prompt("local", id, { text: "go on" });
-    await a.runtime.of(id).called("push go on");
+    await a.runtime.lastProcess(id).waitForCall("push go on");
   }
 });
 
@@ -55,12 +55,12 @@ it("an event of an unknown kind is read unchanged", async () => {
 
 it("an unreadable prompt ends its turn as lost, and the log says why", async () => {
   const id = await a.open("first");
-  await a.runtime.of(id).called("push first");
+  await a.runtime.lastProcess(id).waitForCall("push first");
   await a.engine.prompt("local", id, { text: "second", whenBusy: "queue" });
   const { eventId } = (await a.engine.get("local", id)).state.queue[0]!;
   await damage(`UPDATE events SET event = '{' WHERE session_id = '${id}' AND id = ${String(eventId)}`);
-  a.runtime.of(id).finish();
-  const lost = await a.seen(id, "turn.ended", 2);
+  a.runtime.lastProcess(id).finish();
+  const lost = await a.waitForEvent(id, "turn.ended", 2);
   expect(lost.data).toMatchObject({ outcome: "lost", isError: true });
   const messages = (await a.log(id)).flatMap((event) => (event.type === "notice" ? [event.data.message] : []));
   expect(messages).toContain(`The prompt cannot be read (event ${String(eventId)}). Send it again.`);
@@ -70,7 +70,7 @@ it("an unreadable prompt ends its turn as lost, and the log says why", async () 
 describe("a command on its way to an owner", () => {
   it("an unreadable command is refused, and the commands behind it are answered", async () => {
     const { id } = (await a.backend.rows.create(session())).record;
-    const lease = await claimed(a.backend, id);
+    const lease = await claimLease(a.backend, id);
     const b = store.connect("b");
     await b.leases.heartbeat(TTL);
     const sent = ["'{'", "''", "x'00'"].map((_, n) => ({ ...command(), id: `c${String(n)}` }));
@@ -96,7 +96,7 @@ describe("a command on its way to an owner", () => {
 
 describe("the row of a node", () => {
   it("a damaged node row counts by its readable part, and the node's next heartbeat writes it again", async () => {
-    const id = await a.rested();
+    const id = await a.openIdle();
     const b = store.connect("b");
     await b.leases.heartbeat(TTL);
     for (const column of ["host", "pid", "started_at", "expires_at", "urls"]) {

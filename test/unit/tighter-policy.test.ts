@@ -7,7 +7,13 @@ import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts
 import { limitsUnder, ownPolicy } from "../../src/engine/policy/operator.ts";
 import { judge } from "../../src/engine/policy/rules.ts";
 import { matchesPath } from "../../src/engine/policy/rule-path.ts";
-import { addedBy, isAsStrict, OF_PROCESSES, tighterPolicy, withAdded } from "../../src/security/tighter-policy.ts";
+import {
+  findAdditions,
+  isAsStrict,
+  PROCESS_PARTS,
+  tighterPolicy,
+  applyAdditions,
+} from "../../src/security/tighter-policy.ts";
 import { amount } from "../kit/runner/amount.ts";
 import { OPERATOR } from "../kit/sessions/open-gate.ts";
 import { requestOf } from "../kit/step/walk.ts";
@@ -195,12 +201,14 @@ describe("additions of a sender's policy to a session's policy", () => {
   it("additions make a session as strict as both policies, and are empty if the session is as strict already", () => {
     fc.assert(
       fc.property(both, ([other, begun]) => {
-        const text = withAdded(begun, addedBy(other, begun));
+        const text = applyAdditions(begun, findAdditions(other, begun));
         expect(looser(text, begun)).toEqual([]);
         expect(looser(text, other)).toEqual([]);
-        expect(addedBy(text, text)).toBeUndefined();
-        expect(addedBy(other, text)).toBeUndefined();
-        expect(JSON.parse(JSON.stringify(addedBy(other, begun) ?? {}))).toEqual(addedBy(other, begun) ?? {});
+        expect(findAdditions(text, text)).toBeUndefined();
+        expect(findAdditions(other, text)).toBeUndefined();
+        expect(JSON.parse(JSON.stringify(findAdditions(other, begun) ?? {}))).toEqual(
+          findAdditions(other, begun) ?? {},
+        );
       }),
     );
   });
@@ -208,10 +216,10 @@ describe("additions of a sender's policy to a session's policy", () => {
   it("a process started without additions is not as strict, unless they concern no process", () => {
     fc.assert(
       fc.property(both, ([other, begun]) => {
-        const text = withAdded(begun, addedBy(other, begun));
+        const text = applyAdditions(begun, findAdditions(other, begun));
         expect(isAsStrict(text, begun)).toBe(true);
         expect(isAsStrict(text, other)).toBe(true);
-        expect(isAsStrict(begun, text)).toBe(addedBy(other, begun, OF_PROCESSES) === undefined);
+        expect(isAsStrict(begun, text)).toBe(findAdditions(other, begun, PROCESS_PARTS) === undefined);
       }),
     );
   });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { adviceWithin } from "../../src/tools/errors.ts";
-import { namesOf } from "../../src/tools/listed.ts";
+import { adaptAdvice } from "../../src/tools/errors.ts";
+import { listToolNames } from "../../src/tools/tool-names.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 import { runTool, tools } from "../kit/tools/run.ts";
 
-const CHAT = namesOf(["chat"], { enabled: true });
-const AGENT = namesOf(["agent"], { enabled: true });
+const CHAT = listToolNames(["chat"], { enabled: true });
+const AGENT = listToolNames(["agent"], { enabled: true });
 
 describe("activeSessions of claude_session_close", () => {
   it("`activeSessions` counts the other open sessions, including those without a Claude Code", async () => {
@@ -53,7 +53,7 @@ describe("an error message", () => {
     ["INVALID_ARGUMENT", "cwd: /claude_code does not exist. Make it.", CHAT, undefined],
     ["INVALID_ARGUMENT", "cwd: claude_code is a file. Name a folder. Do it now.", CHAT, undefined],
   ] as const)("the error message of %s names only tools that are listed: %s", (code, message, listed, advice) => {
-    expect(adviceWithin(code, message, listed)).toBe(advice ?? message);
+    expect(adaptAdvice(code, message, listed)).toBe(advice ?? message);
   });
 
   it("the error message of a call names no tool that is not listed", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { jsonBytes } from "../../src/view/size.ts";
 import { FakeEngine } from "../kit/tools/fake-engine.ts";
 import type { FakeSession } from "../kit/tools/fake-session.ts";
-import { answerOf, run } from "../kit/tools/run.ts";
+import { runForAnswer, run } from "../kit/tools/run.ts";
 
 interface Part {
   sessionId: string;
@@ -20,21 +20,21 @@ interface Several {
 }
 
 const poll = async (engine: FakeEngine, sessions: object[], args: object = {}) => {
-  const answer = await answerOf(engine, "_check", { action: "poll", sessions, waitMs: 0, ...args });
+  const answer = await runForAnswer(engine, "_check", { action: "poll", sessions, waitMs: 0, ...args });
   return answer as unknown as Several;
 };
 
 function several(...ids: string[]): { engine: FakeEngine; sessions: FakeSession[] } {
   const engine = new FakeEngine();
   const sessions = ids.map((id) => engine.add(id));
-  for (const session of sessions) session.run();
+  for (const session of sessions) session.startTurn();
   return { engine, sessions };
 }
 
 describe("claude_code_check over several sessions", () => {
   it("a poll waits for all sessions, and reports in `woke` which session ended the wait", async () => {
     const { engine, sessions } = several("a", "b", "c");
-    setTimeout(() => sessions[1]?.requests(), 20);
+    setTimeout(() => sessions[1]?.openRequest(), 20);
     const cursors = ["a", "b", "c"].map((sessionId) => ({ sessionId, cursor: 2 }));
     const answer = await poll(engine, cursors, { waitMs: 5_000 });
     expect(answer.woke).toBe("b");
@@ -49,9 +49,9 @@ describe("claude_code_check over several sessions", () => {
   it("an idle session does not end the wait while a turn runs in another session", async () => {
     const { engine, sessions } = several("a", "b");
     const [a, b] = sessions;
-    a?.ends("old");
+    a?.finishTurn("old");
     const cursors = [{ sessionId: "a", cursor: 4 }, { sessionId: "b" }];
-    setTimeout(() => b?.ends("new"), 20);
+    setTimeout(() => b?.finishTurn("new"), 20);
     const answer = await poll(engine, cursors, { waitMs: 5_000 });
     expect(answer.woke).toBe("b");
     // The result of session a came before its cursor.
@@ -69,7 +69,7 @@ describe("claude_code_check over several sessions", () => {
   it("a poll with `until` event keeps waiting if the event is not shown", async () => {
     const { engine, sessions } = several("a", "b");
     setTimeout(() => sessions[0]?.emit({ type: "session.configured", data: {} }), 10);
-    setTimeout(() => sessions[1]?.says("now"), 30);
+    setTimeout(() => sessions[1]?.emitText("now"), 30);
     const cursors = ["a", "b"].map((sessionId) => ({ sessionId, cursor: 2 }));
     const answer = await poll(engine, cursors, { waitMs: 5_000, until: "event" });
     expect(answer).toMatchObject({ woke: "b", sessions: [{ events: [] }, { events: [{ data: { text: "now" } }] }] });
@@ -79,7 +79,7 @@ describe("claude_code_check over several sessions", () => {
     const ids = Array.from({ length: 12 }, (_, index) => `session-${String(index)}`);
     const { engine, sessions } = several(...ids);
     for (const [index, session] of sessions.entries()) {
-      for (let line = 0; line < index * 3; line += 1) session.says(`${String(line)} ${"word ".repeat(60)}`);
+      for (let line = 0; line < index * 3; line += 1) session.emitText(`${String(line)} ${"word ".repeat(60)}`);
     }
     const counts = new Map(ids.map((id) => [id, 0]));
     let cursors: { sessionId: string; cursor: number }[] = ids.map((sessionId) => ({ sessionId, cursor: 1 }));

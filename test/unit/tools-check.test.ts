@@ -2,15 +2,15 @@ import { describe, expect, it } from "vitest";
 import { runTool as runToolOrAsk, type ToolCall, type ToolDeps } from "../../src/tools/define.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 import { NOW } from "../kit/tools/fake-session.ts";
-import { answerOf, check, tools } from "../kit/tools/run.ts";
+import { runForAnswer, check, tools } from "../kit/tools/run.ts";
 
 describe("claude_code_check, poll", () => {
   it("a poll reports events after the cursor, without irrelevant fields", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
+    session.startTurn();
     session.emit({ type: "process.started", data: { processId: "1", resumed: false } });
-    session.says("I look around.");
+    session.emitText("I look around.");
     session.emit({ type: "notice", data: { kind: "retry", message: "overloaded: retry 1 of 10 in 0.5 s" } });
     session.emit({ type: "session.configured", data: { model: "opus" } });
     const answer = await check(engine, { responseMode: "delta_compact" });
@@ -36,8 +36,8 @@ describe("claude_code_check, poll", () => {
   it("a poll reads page by page with `maxEvents`", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    for (let index = 0; index < 5; index += 1) session.says(`line ${String(index)}`);
+    session.startTurn();
+    for (let index = 0; index < 5; index += 1) session.emitText(`line ${String(index)}`);
     const texts: string[] = [];
     let cursor = 1;
     let more = true;
@@ -54,9 +54,9 @@ describe("claude_code_check, poll", () => {
   it("a poll returns the result of the last turn at any cursor, and a short event for the end of the turn", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.says("The tests pass, all of them.");
-    session.ends("The tests pass, all of them.");
+    session.startTurn();
+    session.emitText("The tests pass, all of them.");
+    session.finishTurn("The tests pass, all of them.");
     const answer = await check(engine, { responseMode: "delta_compact" });
     expect(answer).toMatchObject({
       status: "idle",
@@ -77,9 +77,9 @@ describe("claude_code_check, poll", () => {
   it("a poll has no `result` while a turn runs, but the ends of earlier turns in full", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.ends("first");
-    session.run();
+    session.startTurn();
+    session.finishTurn("first");
+    session.startTurn();
     const answer = await check(engine);
     expect(answer).not.toHaveProperty("result");
     expect(answer.events).toMatchObject([
@@ -95,8 +95,8 @@ describe("claude_code_check, poll", () => {
   ] as const)("a turn that is %s gives the status %s and the event %s", async (outcome, status, type, isError) => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.endsTurn({ outcome, isError, message: "what is known" });
+    session.startTurn();
+    session.endTurn({ outcome, isError, message: "what is known" });
     const result = { isError, result: "what is known" };
     expect(await check(engine)).toMatchObject({ status, events: [], result });
     const answer = await check(engine, { responseMode: "delta_compact" });
@@ -105,8 +105,8 @@ describe("claude_code_check, poll", () => {
 
   it("a poll reports who cancelled a session, when and why", async () => {
     const engine = new FakeEngine();
-    engine.add().run();
-    await answerOf(engine, "_session", { action: "cancel", sessionId: "s1" });
+    engine.add().startTurn();
+    await runForAnswer(engine, "_session", { action: "cancel", sessionId: "s1" });
     expect(await check(engine)).not.toHaveProperty("cancelledAt");
     expect(await check(engine, { responseMode: "delta_compact" })).toMatchObject({
       status: "cancelled",
@@ -120,8 +120,8 @@ describe("claude_code_check, poll", () => {
   it("a poll reports where a trimmed log begins, and where the log ends for a later cursor", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    for (const text of ["a", "b", "c"]) session.says(text);
+    session.startTurn();
+    for (const text of ["a", "b", "c"]) session.emitText(text);
     session.trimmedBefore = 3;
     expect(await check(engine)).toMatchObject({ cursorResetTo: 3, events: [{ id: 3 }, { id: 4 }] });
     expect(await check(engine, { cursor: 99, waitMs: 20 })).toMatchObject({
@@ -135,8 +135,8 @@ describe("claude_code_check, poll", () => {
   it("a poll continues after all of the log was deleted", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.says("a");
+    session.startTurn();
+    session.emitText("a");
     session.trimmedBefore = 3;
     const answer = await check(engine);
     expect(answer).toMatchObject({ cursorResetTo: 3, events: [], nextCursor: 3 });
@@ -146,12 +146,12 @@ describe("claude_code_check, poll", () => {
   it("an answer describes one moment: later events come with the next answer", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.says("before");
+    session.startTurn();
+    session.emitText("before");
     const read = engine.read.bind(engine);
     let once = true;
     engine.read = (...args) => {
-      if (once) session.endsTurn();
+      if (once) session.endTurn();
       once = false;
       return read(...args);
     };
@@ -166,9 +166,9 @@ describe("waits of claude_code_check", () => {
   it("a poll waits for news by default, for 20 s at most", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    setTimeout(() => session.ends("ok"), 20);
-    expect(await answerOf(engine, "_check", { action: "poll", sessionId: "s1" })).toMatchObject({ status: "idle" });
+    session.startTurn();
+    setTimeout(() => session.finishTurn("ok"), 20);
+    expect(await runForAnswer(engine, "_check", { action: "poll", sessionId: "s1" })).toMatchObject({ status: "idle" });
     expect(engine.waits).toMatchObject([
       { until: "news", timeoutMs: 20_000, sessions: [{ sessionId: "s1", cursor: 1 }] },
     ]);
@@ -177,9 +177,9 @@ describe("waits of claude_code_check", () => {
   it("a poll with `until` event waits for any event that is shown", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
+    session.startTurn();
     setTimeout(() => session.emit({ type: "session.configured", data: { model: "opus" } }), 10);
-    setTimeout(() => session.says("now"), 30);
+    setTimeout(() => session.emitText("now"), 30);
     const answer = await check(engine, { cursor: 2, until: "event", waitMs: 5_000 });
     expect(answer.events).toMatchObject([{ id: 3, data: { text: "now" } }]);
   });
@@ -187,16 +187,16 @@ describe("waits of claude_code_check", () => {
   it("a poll with `until` end waits for the end, whatever requests are open", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.requests();
-    setTimeout(() => session.ends("ok"), 30);
+    session.startTurn();
+    session.openRequest();
+    setTimeout(() => session.finishTurn("ok"), 30);
     expect(await check(engine, { until: "end", waitMs: 5_000 })).toMatchObject({ status: "idle" });
   });
 
   it("a waiting poll streams new events at its own pace to a client that listens", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
+    session.startTurn();
     const message = {
       type: "assistant",
       message: { content: [{ type: "tool_use", id: "u1", name: "Bash", input: { command: "npm test" } }] },
@@ -215,10 +215,10 @@ describe("waits of claude_code_check", () => {
     const answer = check(engine, { waitMs: 20_000 }, call);
     await expect.poll(() => lines).toEqual(["log Bash: npm test", "Bash: npm test"]);
     // A burst is reported once, by its last event.
-    session.says("one");
-    session.says("two");
+    session.emitText("one");
+    session.emitText("two");
     await expect.poll(() => lines.slice(2)).toEqual(["log two", "two"]);
-    session.ends("Done.");
+    session.finishTurn("Done.");
     await answer;
     expect(lines).toHaveLength(4);
     expect(engine.waits.every(({ signal, until }) => until === "news" || signal.aborted)).toBe(true);
@@ -227,7 +227,7 @@ describe("waits of claude_code_check", () => {
   it("a waiting poll reads nothing for a caller that receives no progress", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
+    session.startTurn();
     let looks = 0;
     const { get, read } = { get: engine.get.bind(engine), read: engine.read.bind(engine) };
     engine.get = async (...args) => ((looks += 1), get(...args));
@@ -235,10 +235,10 @@ describe("waits of claude_code_check", () => {
     const answer = check(engine, { waitMs: 20_000 });
     await expect.poll(() => engine.waits.length).toBe(1);
     const before = looks;
-    for (let each = 0; each < 20; each += 1) session.says(String(each));
+    for (let each = 0; each < 20; each += 1) session.emitText(String(each));
     await new Promise((resolve) => setImmediate(resolve));
     expect([looks - before, engine.waits.length]).toEqual([0, 1]);
-    session.ends("Done.");
+    session.finishTurn("Done.");
     await answer;
   });
 });
@@ -247,8 +247,8 @@ describe("a call that comes back with a form", () => {
   it("a call with a submitted form returns when the turn of the request has ended, even if the next turn runs", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.requests();
+    session.startTurn();
+    session.openRequest();
     session.state.requests[0]!.approver = "user";
     const tool = tools.get("claude_code_check")!;
     const deps: ToolDeps = { ...depsOf(engine), approvalChain: ["user", "caller"] };
@@ -256,8 +256,8 @@ describe("a call that comes back with a form", () => {
     const poll = { action: "poll", sessionId: "s1", waitMs: 1_000 };
     const shown = await runToolOrAsk(tool, poll, call, deps);
     if (!("needsInput" in shown)) throw new Error("no form was shown");
-    session.endsTurn();
-    session.run();
+    session.endTurn();
+    session.startTurn();
     const answered = { perm_r1: { action: "accept" as const, content: { decision: "allow" } } };
     await runToolOrAsk(tool, poll, { ...call, resumeState: shown.needsInput.state, inputResponses: answered }, deps);
     expect(engine.waits.filter(({ until }) => until === "news")).toHaveLength(1);

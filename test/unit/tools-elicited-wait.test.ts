@@ -10,7 +10,7 @@ afterEach(() => vi.useRealTimers());
 
 it("a call that waits for the end, and is woken before, waits only for the time that is left", async () => {
   const engine = new FakeEngine();
-  engine.add().run();
+  engine.add().startTurn();
   const call = { ...callOf(), client: { elicitation: "between", tasks: false } as const };
   const deps = { ...depsOf(engine), approvalChain: ["user"] as const };
   const target = { view: viewSession("s1", call, deps), cursor: 1 };

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { SessionState } from "../../src/domain/session.ts";
-import { FirstAnswer } from "../../src/tools/first-answer.ts";
+import { ConnectionNote } from "../../src/tools/connection-note.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 import { runTool, tools } from "../kit/tools/run.ts";
 
@@ -15,7 +15,7 @@ async function worked(id: string, state: Partial<SessionState>): Promise<void> {
 
 /** Runs `calls` of one connection in order; returns `unattended` of each answer. */
 async function answersTo(...calls: [tool: string, args: object][]): Promise<unknown[]> {
-  const deps = { ...depsOf(engine), first: new FirstAnswer("Work goes on.") };
+  const deps = { ...depsOf(engine), first: new ConnectionNote("Work goes on.") };
   const notes: unknown[] = [];
   for (const [tool, args] of calls) {
     const { isError, structured, text } = await runTool(tools.get(tool)!, args, callOf(), deps);
@@ -29,7 +29,7 @@ const LIST: [string, object] = ["claude_code_session", { action: "list" }];
 
 describe("the first answer to a client", () => {
   it("the first answer says once what becomes of the client's work", async () => {
-    const deps = { ...depsOf(engine), first: new FirstAnswer("Work goes on.") };
+    const deps = { ...depsOf(engine), first: new ConnectionNote("Work goes on.") };
     const list = async () => (await runTool(tools.get("claude_code_session")!, LIST[1], callOf(), deps)).structured;
     expect(await list()).toMatchObject({ note: "Work goes on." });
     expect(await list()).not.toHaveProperty("note");

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import type { JsonObject } from "../../src/domain/json.ts";
 import type { PermissionRequest } from "../../src/domain/permission.ts";
-import { decidedBy, formOf } from "../../src/tools/elicitation/form.ts";
+import { readForm, buildForm } from "../../src/tools/elicitation/form.ts";
 
 const session = { cwd: "/repo", title: undefined };
 const request = (toolName: string, input: JsonObject): PermissionRequest => ({
@@ -32,7 +32,7 @@ interface Given {
 }
 
 function verdict(asked: PermissionRequest, content: JsonObject, { filled, last = false }: Given = {}) {
-  return decidedBy(asked, { action: "accept", content }, { filled, last });
+  return readForm(asked, { action: "accept", content }, { filled, last });
 }
 
 describe("a form that is closed or declined", () => {
@@ -40,19 +40,19 @@ describe("a form that is closed or declined", () => {
     "a form for $toolName decides nothing if cancelled, and denies if declined",
     (asked) => {
       const none = { filled: undefined, last: false };
-      expect(decidedBy(asked, { action: "cancel" }, none)).toBe("dismissed");
-      expect(decidedBy(asked, { action: "decline" }, none)).toMatchObject({ decision: "deny" });
+      expect(readForm(asked, { action: "cancel" }, none)).toBe("dismissed");
+      expect(readForm(asked, { action: "decline" }, none)).toMatchObject({ decision: "deny" });
     },
   );
 
   it("a second form that is cancelled leaves the decision of the first form", () => {
     const filled = { decision: "deny" };
-    expect(decidedBy(BASH, { action: "cancel" }, { filled, last: true })).toEqual({
+    expect(readForm(BASH, { action: "cancel" }, { filled, last: true })).toEqual({
       decision: "deny",
       denyMessage: DENIED,
     });
     const words = { filled: { answer1: OWN }, last: true };
-    expect(decidedBy(ask(ONE), { action: "cancel" }, words)).toBe("dismissed");
+    expect(readForm(ask(ONE), { action: "cancel" }, words)).toBe("dismissed");
   });
 });
 
@@ -76,7 +76,7 @@ describe("a permission", () => {
   });
 
   it("a denial without a reason opens a second form that asks for the reason", () => {
-    const second = formOf(BASH, session, { filled: { decision: "deny" } });
+    const second = buildForm(BASH, session, { filled: { decision: "deny" } });
     expect(second.message).toBe(`Denied. Claude Code asked:\nRun: ls\nSession in /repo\n${TELL_WHY}`);
     expect(Object.keys(second.schema.properties)).toEqual(["message"]);
     expect(verdict(BASH, { message: "too broad" }, { filled: { decision: "deny" } })).toEqual({
@@ -101,19 +101,19 @@ describe("a plan", () => {
 
   it("a refused plan opens a second form that asks what should be different", () => {
     const filled = { decision: "keep_planning" };
-    expect(formOf(PLAN, session, { filled }).message).toBe(
+    expect(buildForm(PLAN, session, { filled }).message).toBe(
       `The plan is not carried out.\nSession in /repo\n${TELL_WHY}`,
     );
     expect(verdict(PLAN, { feedback: null }, { filled })).toEqual({ decision: "deny", denyMessage: PLANNING });
   });
 
   it.each([{}, { plan: "" }, { plan: 7 }])("a plan with the input %j is shown as not written", (input) => {
-    expect(formOf(request("ExitPlanMode", input), session).message).toContain("(no plan was written)");
+    expect(buildForm(request("ExitPlanMode", input), session).message).toContain("(no plan was written)");
   });
 
   it("a plan of several lines is shown whole below its beginning", () => {
     const plan = Array.from({ length: 30 }, (_, at) => `${String(at)}. Step`).join("\n");
-    expect(formOf(request("ExitPlanMode", { plan }), session).message).toContain("\n    29. Step\n");
+    expect(buildForm(request("ExitPlanMode", { plan }), session).message).toContain("\n    29. Step\n");
   });
 });
 
@@ -151,7 +151,7 @@ describe("questions", () => {
     const begun = { filled: { answer1: OWN } };
     expect(verdict(asked, { answer1: OWN, answer2: ["of no option"] })).toEqual({ begun });
     expect(verdict(asked, { answer1: OWN })).toEqual({ begun });
-    const second = formOf(asked, session, { filled });
+    const second = buildForm(asked, session, { filled });
     expect(second.message).toBe(`${OWN}: Which?\n${OWN}: Which ones?\nSession in /repo`);
     expect(second.schema.required).toEqual(["other1", "other2"]);
     expect(verdict(asked, { other1: "c", other2: "z" }, { filled })).toMatchObject({
@@ -166,18 +166,18 @@ describe("questions", () => {
   });
 
   it("a form shows its questions as far as they can be read", () => {
-    const form = formOf(request("AskUserQuestion", { questions: "none" }), session);
+    const form = buildForm(request("AskUserQuestion", { questions: "none" }), session);
     expect([form.message, form.schema.properties]).toEqual(["Session in /repo", {}]);
-    const long = formOf(ask({ question: "Why? ".repeat(60) }), session);
+    const long = buildForm(ask({ question: "Why? ".repeat(60) }), session);
     expect(long.message).toContain(`    ${"Why? ".repeat(60)}`.trimEnd());
   });
 });
 
 it("a form that is shown again says that the answer was not complete", () => {
-  expect(formOf(BASH, session, { again: true }).message).toMatch(/^The answer was not complete\. /);
+  expect(buildForm(BASH, session, { again: true }).message).toMatch(/^The answer was not complete\. /);
 });
 
 it("a form with more fields than it can show says how many are cut", () => {
   const input = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`field${String(at)}`, "x".repeat(200)]));
-  expect(formOf(request("mcp__a__b", input), session).message).toContain("[cut: 8 more fields are not shown]");
+  expect(buildForm(request("mcp__a__b", input), session).message).toContain("[cut: 8 more fields are not shown]");
 });

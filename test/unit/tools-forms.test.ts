@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { PermissionRequest } from "../../src/domain/permission.ts";
-import { formOf } from "../../src/tools/elicitation/form.ts";
+import { buildForm } from "../../src/tools/elicitation/form.ts";
 
 const cwd = "/home/ann/shop";
 const SESSION = `Session "Build the shop" in ${cwd}`;
@@ -10,7 +10,7 @@ const LOOKS: PermissionRequest["risk"] = { level: "reads", why: [] };
 function formFor(toolName: string, input: PermissionRequest["input"], more: Partial<PermissionRequest> = {}) {
   const kind = toolName === "AskUserQuestion" ? "question" : "permission";
   const request: PermissionRequest = { requestId: "r", toolUseId: "t", kind, toolName, input, ...more };
-  return formOf(request, { cwd, title: "Build the shop" });
+  return buildForm(request, { cwd, title: "Build the shop" });
 }
 
 /**
@@ -49,7 +49,7 @@ describe("a form in Claude Code's terminal of 80 columns", () => {
       input: { command: "cd a" },
     };
     const unchecked = "Read(secret/**): `cd` hides which files it means";
-    const { message } = formOf(
+    const { message } = buildForm(
       { ...request, risk: { level: "all", why: ["command"] } },
       { cwd, title: "x", unchecked },
     );

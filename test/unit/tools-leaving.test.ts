@@ -2,12 +2,12 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
 
 import { AppError } from "../../src/domain/error.ts";
-import { Leaving } from "../../src/tools/leaving.ts";
+import { ClientCleanup } from "../../src/tools/client-cleanup.ts";
 
 function leaving() {
   const warned: unknown[] = [];
   const ended: string[] = [];
-  const own = new Leaving({ warn: (_, fields) => void warned.push(fields) });
+  const own = new ClientCleanup({ warn: (_, fields) => void warned.push(fields) });
   const add = (id: string, error?: Error) =>
     own.add(id, async () => {
       ended.push(id);
@@ -16,7 +16,7 @@ function leaving() {
   return { add, ended, end: () => own.end(), warned };
 }
 
-it("`Leaving` ends an entry once with its client, and at once if the client is gone already", () => {
+it("`ClientCleanup` ends an entry once with its client, and at once if the client is gone already", () => {
   const { add, end, ended } = leaving();
   add("a");
   add("a");
@@ -27,7 +27,7 @@ it("`Leaving` ends an entry once with its client, and at once if the client is g
   expect(ended).toEqual(["a", "b"]);
 });
 
-it("`Leaving` forgets the first of more than 10,000 entries", () => {
+it("`ClientCleanup` forgets the first of more than 10,000 entries", () => {
   const { add, end, ended } = leaving();
   for (let at = 0; at <= 10_000; at += 1) add(String(at));
   end();

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { AdvancedOptions } from "../../src/domain/options.ts";
 import { PromptOptions } from "../../src/tools/prompt.ts";
 import type { Tool } from "../../src/tools/define.ts";
-import { instructionsFor, type ToolName } from "../../src/tools/listed.ts";
+import { instructionsFor, type ToolName } from "../../src/tools/tool-names.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { TOOLSET_SETTINGS } from "../kit/tools/fake-engine.ts";
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../src/domain/json.ts";
 import { amount } from "../kit/runner/amount.ts";
-import { call, outcome, running } from "../kit/tools/log.ts";
+import { emitCall, emitOutcome, startRunningSession } from "../kit/tools/log.ts";
 import { check } from "../kit/tools/run.ts";
 
 interface Part {
@@ -27,9 +27,9 @@ const nameOf = ({ input, toolUseId }: Part) => toolUseId ?? input?.command.repla
 
 describe("mode minimal", () => {
   it("a call is reported with its outcome as one event", async () => {
-    const { engine, session } = running();
-    const id = call(session, "u1");
-    outcome(session, ["u1"]);
+    const { engine, session } = startRunningSession();
+    const id = emitCall(session, "u1");
+    emitOutcome(session, ["u1"]);
     const answer = await check(engine);
     expect(answer.events).toMatchObject([
       {
@@ -42,11 +42,11 @@ describe("mode minimal", () => {
   });
 
   it("a later outcome is reported as an update that names the call", async () => {
-    const { engine, session } = running();
-    call(session, "u1");
+    const { engine, session } = startRunningSession();
+    emitCall(session, "u1");
     const first = await check(engine);
     expect(first.events[0]?.data).not.toHaveProperty("ok");
-    const id = outcome(session, ["u1"]);
+    const id = emitOutcome(session, ["u1"]);
     const second = await check(engine, { cursor: first.nextCursor });
     expect(second.events).toMatchObject([
       { id, type: "progress", data: { toolUseId: "u1", ok: true, output: "out of u1" } },
@@ -55,10 +55,10 @@ describe("mode minimal", () => {
   });
 
   it("each of several calls has its own outcome, and other outcomes are reported separately", async () => {
-    const { engine, session } = running();
-    call(session, "u0");
-    const from = call(session, "u1", "u2");
-    outcome(session, ["u2", "u0"]);
+    const { engine, session } = startRunningSession();
+    emitCall(session, "u0");
+    const from = emitCall(session, "u1", "u2");
+    emitOutcome(session, ["u2", "u0"]);
     expect((await check(engine, { cursor: from })).events).toMatchObject([
       { data: { toolUseId: "u1", others: [{ input: { command: "run u2" }, ok: true, output: "out of u2" }] } },
       { type: "progress", data: { toolUseId: "u0", output: "out of u0" } },
@@ -66,9 +66,9 @@ describe("mode minimal", () => {
   });
 
   it("a cut outcome says where its full text can be read", async () => {
-    const { engine, session } = running();
-    call(session, "u1");
-    const id = outcome(session, ["u1"], () => `${"😀".repeat(100)}${"x".repeat(1_000)}${"é".repeat(100)}`);
+    const { engine, session } = startRunningSession();
+    emitCall(session, "u1");
+    const id = emitOutcome(session, ["u1"], () => `${"😀".repeat(100)}${"x".repeat(1_000)}${"é".repeat(100)}`);
     const { events } = await check(engine);
     expect(events[0]?.data).toMatchObject({
       output: `${"😀".repeat(20)} … ${"é".repeat(50)}`,
@@ -84,15 +84,15 @@ describe("mode minimal", () => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), fc.array(limits, { minLength: 1 }), async (steps, pages) => {
-        const { engine, session } = running();
+        const { engine, session } = startRunningSession();
         const made = { calls: [] as string[], open: [] as string[], ended: [] as string[] };
         for (const { calls, outcomes, size } of steps) {
           const ids = Array.from({ length: calls }, (_, index) => `u${String(made.calls.length + index)}`);
-          if (ids.length > 0) call(session, ...ids);
+          if (ids.length > 0) emitCall(session, ...ids);
           made.calls.push(...ids);
           made.open.push(...ids);
           const ended = made.open.splice(0, outcomes);
-          if (ended.length > 0) outcome(session, ended, () => "\u0001".repeat(size));
+          if (ended.length > 0) emitOutcome(session, ended, () => "\u0001".repeat(size));
           made.ended.push(...ended);
         }
         const reported = { calls: [] as unknown[], ended: [] as unknown[] };
@@ -138,7 +138,7 @@ describe("mode minimal", () => {
   ])(
     "a call of %s with %j is reported with the fields that a reader needs",
     async (name, input, structured, reported) => {
-      const { engine, session } = running();
+      const { engine, session } = startRunningSession();
       const content = [{ type: "tool_use", id: "u1", name, input }];
       session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
       const result = [{ type: "tool_result", tool_use_id: "u1", content: "out of u1" }];
@@ -149,7 +149,7 @@ describe("mode minimal", () => {
   );
 
   it("the message of a failure is reported for every tool", async () => {
-    const { engine, session } = running();
+    const { engine, session } = startRunningSession();
     const content = [{ type: "tool_use", id: "u1", name: "Read", input: { file_path: "/a" } }];
     session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
     const result = [{ type: "tool_result", tool_use_id: "u1", content: "no such file", is_error: true }];
@@ -158,9 +158,9 @@ describe("mode minimal", () => {
   });
 
   it("the input of a call that waits for a decision is shown only in the request", async () => {
-    const { engine, session } = running();
-    call(session, "u1");
-    session.requests();
+    const { engine, session } = startRunningSession();
+    emitCall(session, "u1");
+    session.openRequest();
     const data = (await check(engine)).events.map((event) => event.data);
     expect(data).toEqual([]);
     const [alone] = (await check(engine, { pollOptions: { includeActions: false } })).events;
@@ -168,7 +168,7 @@ describe("mode minimal", () => {
   });
 
   it("background work is omitted from events, and the caller's own decision is reported in short", async () => {
-    const { engine, session } = running();
+    const { engine, session } = startRunningSession();
     const tasks = [{ id: "b1", type: "local_bash", description: "the tests" }];
     session.state.background = tasks;
     session.emit({ type: "background.changed", data: { tasks } });
@@ -188,21 +188,21 @@ describe("mode minimal", () => {
 
 describe("the other modes", () => {
   it("mode delta_compact reports every message by itself", async () => {
-    const { engine, session } = running();
-    call(session, "u1");
-    outcome(session, ["u1"]);
+    const { engine, session } = startRunningSession();
+    emitCall(session, "u1");
+    emitOutcome(session, ["u1"]);
     const { events } = await check(engine, { responseMode: "delta_compact" });
     expect(events.map(({ type }) => type)).toEqual(["output", "progress"]);
   });
 
   it("mode full reports messages as they are stored, including messages that no other mode reports", async () => {
-    const { engine, session } = running();
+    const { engine, session } = startRunningSession();
     const thinking = { type: "assistant", message: { content: [{ type: "thinking", thinking: "hm" }] } };
     const unknown = { type: "system", subtype: "brand_new", inside: [1] };
     const input = { command: "c".repeat(3_000) };
     session.emit({ type: "message", data: { message: thinking } });
     session.emit({ type: "message", data: { message: unknown } });
-    session.requests({ input });
+    session.openRequest({ input });
     const { events } = await check(engine, { responseMode: "full" });
     expect(events.map(({ data, type }) => [type, data])).toEqual([
       ["output", thinking],
@@ -217,10 +217,10 @@ describe("the other modes", () => {
 
 describe("pollOptions", () => {
   const ended = () => {
-    const { engine, session } = running();
-    session.says("working");
+    const { engine, session } = startRunningSession();
+    session.emitText("working");
     session.emit({ type: "notice", data: { kind: "retry", message: "again" } });
-    session.ends("All is done, and well done.");
+    session.finishTurn("All is done, and well done.");
     return engine;
   };
 
@@ -255,10 +255,10 @@ describe("pollOptions", () => {
     const without = await check(ended(), { responseMode: "full", pollOptions: { includeUsage: false } });
     expect(without).toHaveProperty("result.result");
     expect(without).not.toHaveProperty("result.usage");
-    const { engine, session } = running();
+    const { engine, session } = startRunningSession();
     const message = { type: "result", result: "r", structured_output: { a: 1 }, modelUsage: { opus: { costUSD: 1 } } };
     const resultEventId = session.emit({ type: "message", data: { message } });
-    session.endsTurn({ resultEventId });
+    session.endTurn({ resultEventId });
     expect(await check(engine)).toHaveProperty("result.structuredOutput", { a: 1 });
     expect(await check(engine)).not.toHaveProperty("result.modelUsage");
     const chosen = { includeStructuredOutput: false, includeModelUsage: true };
@@ -268,8 +268,8 @@ describe("pollOptions", () => {
   });
 
   it("requests omitted by `includeActions` do not count as delivered", async () => {
-    const { engine, session } = running();
-    session.requests();
+    const { engine, session } = startRunningSession();
+    session.openRequest();
     const answer = await check(engine, { pollOptions: { includeActions: false } });
     expect(answer).not.toHaveProperty("actions");
     expect(answer.events[0]?.data).toMatchObject({ summary: "Bash: npm test" });
@@ -277,8 +277,8 @@ describe("pollOptions", () => {
   });
 
   it("`maxBytes` is accepted in `pollOptions` as well", async () => {
-    const { engine, session } = running();
-    for (let line = 0; line < 50; line += 1) session.says("x".repeat(200));
+    const { engine, session } = startRunningSession();
+    for (let line = 0; line < 50; line += 1) session.emitText("x".repeat(200));
     const answer = await check(engine, { pollOptions: { maxBytes: 3_000 } });
     expect(Buffer.byteLength(JSON.stringify(answer))).toBeLessThanOrEqual(3_000);
     expect(answer.truncatedFields).toEqual(["events"]);

@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
 import type { FakeSession } from "../kit/tools/fake-session.ts";
-import { call, outcome, running } from "../kit/tools/log.ts";
+import { emitCall, emitOutcome, startRunningSession } from "../kit/tools/log.ts";
 import { check } from "../kit/tools/run.ts";
 
 describe("answers in mode minimal", () => {
   it("an approved call is reported with its outcome, and a call decided just now without its input", async () => {
-    const { engine, session } = running();
+    const { engine, session } = startRunningSession();
     for (const id of ["u1", "u2"]) {
-      call(session, id);
-      session.requests({ requestId: `r-${id}`, toolUseId: id, input: { command: `run ${id}` } });
+      emitCall(session, id);
+      session.openRequest({ requestId: `r-${id}`, toolUseId: id, input: { command: `run ${id}` } });
     }
     const { nextCursor: cursor } = await check(engine);
     session.state.requests.shift();
-    outcome(session, ["u1"]);
-    engine.onAnswer = () => void outcome(session, ["u2"]);
+    emitOutcome(session, ["u1"]);
+    engine.onAnswer = () => void emitOutcome(session, ["u2"]);
     const own = { action: "respond_permission", requestId: "r-u2", decision: "allow", cursor };
     const outcomes = [
       { tool: "Bash", input: { command: "run u1" }, ok: true, output: "out of u1" },
@@ -29,12 +29,12 @@ describe("answers in mode minimal", () => {
   });
 
   it("text and call are reported as one event, and a result once", async () => {
-    const { engine, session } = running();
-    session.says("I look.");
-    call(session, "u1");
-    outcome(session, ["u1"]);
-    session.says("It is there.");
-    session.ends("It is there.");
+    const { engine, session } = startRunningSession();
+    session.emitText("I look.");
+    emitCall(session, "u1");
+    emitOutcome(session, ["u1"]);
+    session.emitText("It is there.");
+    session.finishTurn("It is there.");
     const answer = await check(engine);
     expect(answer.events).toEqual([
       {
@@ -62,13 +62,13 @@ describe("answers in mode minimal", () => {
   it.each(["rule", "timeout", "user"] as const)(
     "the reason of a denial is reported once, wherever the answers are divided: %s",
     async (by) => {
-      const { engine, session } = running();
-      call(session, "u1");
-      session.requests({ requestId: "r1", toolUseId: "u1" });
+      const { engine, session } = startRunningSession();
+      emitCall(session, "u1");
+      session.openRequest({ requestId: "r1", toolUseId: "u1" });
       answered(session, "r1", by);
       const { nextCursor: cursor } = await check(engine);
       denied(session, "u1");
-      session.says("Not done.");
+      session.emitText("Not done.");
       const [all, later] = [await check(engine), await check(engine, { cursor })];
       expect(JSON.stringify(all.events).split(TEXT)).toHaveLength(2);
       expect(all.events.map(({ data }) => data)).toMatchObject([
@@ -88,9 +88,9 @@ describe("answers in mode minimal", () => {
   );
 
   it("the reason of a denial by the caller is reported as the output of the call", async () => {
-    const { engine, session } = running();
-    call(session, "u1");
-    session.requests({ requestId: "r1", toolUseId: "u1" });
+    const { engine, session } = startRunningSession();
+    emitCall(session, "u1");
+    session.openRequest({ requestId: "r1", toolUseId: "u1" });
     answered(session, "r1", "caller");
     denied(session, "u1");
     const { events } = await check(engine);
@@ -99,9 +99,9 @@ describe("answers in mode minimal", () => {
   });
 
   it("a denial by Claude Code is reported once, with the beginning and the end of its reason", async () => {
-    const { engine, session } = running();
+    const { engine, session } = startRunningSession();
     const why = `Permission to use Bash has been denied because Claude Code is in don't ask mode.${" Go on.".repeat(99)}`;
-    call(session, "u1");
+    emitCall(session, "u1");
     const details = { tool_name: "Bash", tool_use_id: "u1" };
     session.emit({ type: "notice", data: { kind: "denial", message: why, details } });
     denied(session, "u1", why);
@@ -119,12 +119,12 @@ describe("answers in mode minimal", () => {
   });
 
   it("a denied input is shown only with its request, and a result names the call", async () => {
-    const { engine, session } = running();
+    const { engine, session } = startRunningSession();
     const input = { file_path: "/a", content: "c".repeat(20_000) };
     const denials = [{ tool_name: "Write", tool_use_id: "u1", tool_input: input }];
     const message = { type: "result", result: "No.", permission_denials: denials };
     const resultEventId = session.emit({ type: "message", data: { message } });
-    const endId = session.endsTurn({ resultEventId });
+    const endId = session.endTurn({ resultEventId });
     const brief = [{ tool_name: "Write", tool_use_id: "u1", tool_input: { file_path: "/a" }, inputCut: true }];
     for (const responseMode of ["minimal", "delta_compact", "full"]) {
       const { result } = (await check(engine, { responseMode, cursor: endId + 1 })) as unknown as { result: object };
@@ -137,7 +137,7 @@ describe("answers in mode minimal", () => {
   it.each(["minimal", "delta_compact"])(
     "an installation and a series of retries are reported in one line each, the latest: %s",
     async (responseMode) => {
-      const { engine, session } = running();
+      const { engine, session } = startRunningSession();
       const waiting = (percent: number) => {
         session.emit({
           type: "notice",
@@ -151,7 +151,7 @@ describe("answers in mode minimal", () => {
         "overloaded: retry 2 of 10 in 1.2 s",
       ];
       for (const message of more) session.emit({ type: "notice", data: { kind: "retry", message } });
-      session.says("I begin.");
+      session.emitText("I begin.");
       const shown = await check(engine, { responseMode });
       expect(shown.events.map(({ data }) => ("message" in data ? data.message : data.text))).toEqual([
         "Preparing Claude Code, 100 %",
@@ -170,7 +170,7 @@ describe("answers in mode minimal", () => {
   it.each(["minimal", "delta_compact"])(
     "each of two denials that differ in a number is reported: %s",
     async (responseMode) => {
-      const { engine, session } = running();
+      const { engine, session } = startRunningSession();
       const denials = [1, 2].map((n) => `Permission to read /a/${String(n)}.txt has been denied.`);
       for (const message of denials) session.emit({ type: "notice", data: { kind: "denial", message } });
       const { events } = await check(engine, { responseMode });
@@ -179,8 +179,8 @@ describe("answers in mode minimal", () => {
   );
 
   it("a cut result says where the whole result can be read", async () => {
-    const { engine, session } = running();
-    session.ends("r".repeat(5_000));
+    const { engine, session } = startRunningSession();
+    session.finishTurn("r".repeat(5_000));
     const answer = await check(engine, { maxBytes: 2_048 });
     expect(answer).toMatchObject({ truncatedFields: ["result"], resultEventId: 3, events: [] });
     const page = await check(engine, { eventId: 3 });
@@ -188,11 +188,11 @@ describe("answers in mode minimal", () => {
   });
 
   it("an open request is shown in full as long as the answer has room, whatever else there is to report", async () => {
-    const { engine, session } = running();
-    for (let line = 0; line < 30; line += 1) session.says("x".repeat(200));
+    const { engine, session } = startRunningSession();
+    for (let line = 0; line < 30; line += 1) session.emitText("x".repeat(200));
     const inputs = [9_000, 300].map((size) => ({ file_path: "/a", content: "c".repeat(size) }));
     for (const [index, input] of inputs.entries()) {
-      session.requests({ requestId: `r${String(index)}`, toolUseId: `u${String(index)}`, toolName: "Write", input });
+      session.openRequest({ requestId: `r${String(index)}`, toolUseId: `u${String(index)}`, toolName: "Write", input });
     }
     for (const responseMode of ["minimal", "delta_compact"]) {
       const answer = await check(engine, { maxBytes: 11_000, responseMode });

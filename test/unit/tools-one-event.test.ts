@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { jsonBytes } from "../../src/view/size.ts";
 import { callOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 import { NOW } from "../kit/tools/fake-session.ts";
-import { outcome, running } from "../kit/tools/log.ts";
-import { answerOf, check, run } from "../kit/tools/run.ts";
+import { emitOutcome, startRunningSession } from "../kit/tools/log.ts";
+import { runForAnswer, check, run } from "../kit/tools/run.ts";
 
 interface Page {
   content: string;
@@ -14,13 +14,13 @@ interface Page {
 }
 
 const page = async (engine: FakeEngine, args: object) =>
-  (await answerOf(engine, "_check", { action: "poll", sessionId: "s1", ...args })) as unknown as Page;
+  (await runForAnswer(engine, "_check", { action: "poll", sessionId: "s1", ...args })) as unknown as Page;
 
 const asking = (input: Record<string, unknown>) => {
   const engine = new FakeEngine();
   const session = engine.add();
-  session.run();
-  return { engine, session, eventId: session.requests({ toolName: "Write", input }) };
+  session.startTurn();
+  return { engine, session, eventId: session.openRequest({ toolName: "Write", input }) };
 };
 
 describe("one event alone", () => {
@@ -96,15 +96,20 @@ describe("one event alone", () => {
 
   it("an action whose input is cut names its event", async () => {
     const { engine, eventId } = asking({ content: "c".repeat(5_000) });
-    const answer = await answerOf(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, maxBytes: 2_048 });
+    const answer = await runForAnswer(engine, "_check", {
+      action: "poll",
+      sessionId: "s1",
+      waitMs: 0,
+      maxBytes: 2_048,
+    });
     expect(answer.actions).toMatchObject([{ inputTruncated: true, inputEventId: eventId }]);
   });
 
   it("the event of the end of a turn is the complete result", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    const eventId = session.ends("long ".repeat(2_000));
+    session.startTurn();
+    const eventId = session.finishTurn("long ".repeat(2_000));
     const { content } = await page(engine, { eventId });
     expect(JSON.parse(content)).toMatchObject({ result: "long ".repeat(2_000), usage: { output_tokens: 20 } });
   });
@@ -123,8 +128,8 @@ describe("one event alone", () => {
   ])("a poll with %j is refused", async (args, problem) => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.says("a");
+    session.startTurn();
+    session.emitText("a");
     session.emit({ type: "session.configured", data: {} });
     session.trimmedBefore = 2;
     const reply = await run(engine, "_check", { action: "poll", sessionId: "s1", ...args });
@@ -138,14 +143,14 @@ describe("a cut input that is part of another event", () => {
   const cutCall = { tool: "Write", input: { file_path: "/a" } };
 
   it("a call with a text before it names the event with its full input", async () => {
-    const { engine, session } = running();
-    const id = session.says("Now I write it.");
+    const { engine, session } = startRunningSession();
+    const id = session.emitText("Now I write it.");
     const two = [writes, { ...writes, id: "u2" }];
     const inputEventId = session.emit({
       type: "message",
       data: { message: { type: "assistant", message: { content: two } } },
     });
-    outcome(session, ["u1"]);
+    emitOutcome(session, ["u1"]);
     const data = { text: "Now I write it.", ...cutCall, inputEventId, ok: true, output: "out of u1" };
     const others = [{ ...cutCall, inputEventId, toolUseId: "u2" }];
     expect((await check(engine)).events).toEqual([{ id, type: "output", data: { ...data, others } }]);
@@ -154,10 +159,10 @@ describe("a cut input that is part of another event", () => {
   });
 
   it("an outcome of a requested call names the request with the full input", async () => {
-    const { engine, session } = running();
-    const inputEventId = session.requests({ toolName: "Write", input: writes.input });
+    const { engine, session } = startRunningSession();
+    const inputEventId = session.openRequest({ toolName: "Write", input: writes.input });
     session.state.requests = [];
-    const id = outcome(session, ["u1"]);
+    const id = emitOutcome(session, ["u1"]);
     const data = { ...cutCall, inputEventId, ok: true, output: "out of u1" };
     expect((await check(engine, { cursor: id })).events).toEqual([{ id, type: "output", data }]);
     expect((await page(engine, { eventId: id })).content).not.toContain(content);

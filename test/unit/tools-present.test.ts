@@ -5,7 +5,7 @@ import { JsonObject } from "../../src/domain/json.ts";
 import { FailureCategory } from "../../src/domain/turn.ts";
 import { headline, presentEvent, type ShownEvent } from "../../src/view/event.ts";
 import { presentMessage } from "../../src/view/message.ts";
-import { inShort, presentResult } from "../../src/view/result.ts";
+import { shortResult, presentResult } from "../../src/view/result.ts";
 import { summaryOf } from "../../src/view/summary.ts";
 import { ENDED, NOW } from "../kit/tools/fake-session.ts";
 
@@ -264,7 +264,7 @@ describe("a result", () => {
     expect(fields).toHaveLength(10);
     const failure = { outcome: "failed", category: "limit", errorSubtype: "x", code: "y" } as const;
     const message = { stop_reason: "max_tokens", structured_output: 1, usage: {}, permission_denials: [{}] };
-    const { usage, ...shown } = inShort(presentResult("s1", { ...ENDED, ...failure, warnings: ["z"] }, message));
+    const { usage, ...shown } = shortResult(presentResult("s1", { ...ENDED, ...failure, warnings: ["z"] }, message));
     expect(Object.keys({ ...shown, ...JsonObject.parse(usage) })).toEqual(expect.arrayContaining(fields));
   });
 

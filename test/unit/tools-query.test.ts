@@ -29,8 +29,8 @@ it("a burst of messages reaches a slow client in order and complete, without pil
   wire.engine.onPrompt = (session) => {
     session.emit({ type: "prompt.queued", data: { promptId: "t1", text: "" } });
     session.emit({ type: "turn.started", data: { turnId: "t1", origin: "prompt", promptIds: ["t1"] } });
-    for (let n = 1; n < MESSAGES; n++) session.says(`${String(n)} ${"x".repeat(1_000)}`);
-    session.ends("done");
+    for (let n = 1; n < MESSAGES; n++) session.emitText(`${String(n)} ${"x".repeat(1_000)}`);
+    session.finishTurn("done");
   };
   const send = (message: object) => stdin.write(`${JSON.stringify(message)}\n`);
   const frames: Frame[] = [];

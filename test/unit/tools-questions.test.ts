@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { nameTools } from "../../src/tools/catalogue.ts";
+import { correctToolNames } from "../../src/tools/check-options.ts";
 import { KNOWN_TOOLS } from "../../src/domain/options/known-tools.ts";
 import { FakeEngine } from "../kit/tools/fake-engine.ts";
-import { answerOf, check, run } from "../kit/tools/run.ts";
+import { runForAnswer, check, run } from "../kit/tools/run.ts";
 
 const QUESTIONS = [
   { question: "Which library?", header: "Library", options: [{ label: "A" }, { label: "B" }], multiSelect: false },
@@ -12,9 +12,9 @@ const QUESTIONS = [
 const asking = () => {
   const engine = new FakeEngine();
   const session = engine.add();
-  session.run();
+  session.startTurn();
   const input = { questions: QUESTIONS, extra: 1 };
-  session.requests({ kind: "question", toolName: "AskUserQuestion", input });
+  session.openRequest({ kind: "question", toolName: "AskUserQuestion", input });
   return { engine, session, input };
 };
 const answering = (args: object) => ({
@@ -31,7 +31,7 @@ describe("answer_question", () => {
     [{ "Which library?": ["B"], "Which parts?": "neither, because" }],
   ])("the answers %j are passed on with the original questions", async (answers) => {
     const { engine, input } = asking();
-    await answerOf(engine, "_check", answering({ answers }));
+    await runForAnswer(engine, "_check", answering({ answers }));
     expect(engine.answers).toEqual([
       { requestId: "r1", decision: "allow", by: "caller", updatedInput: { ...input, answers } },
     ]);
@@ -65,8 +65,8 @@ describe("answer_question", () => {
   it("answer_question is for questions only, and respond_permission accepts no answers", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.requests();
+    session.startTurn();
+    session.openRequest();
     const reply = await run(engine, "_check", answering({ answers: { a: "b" } }));
     expect(reply.text).toContain(
       "requestId: r1 is a request of the tool Bash. Answer it with action respond_permission.",
@@ -88,13 +88,13 @@ describe("availableTools", () => {
   it("`availableTools` lists the tools that Claude Code reported last, with their descriptions", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
+    session.startTurn();
     const init = (tools: string[]) =>
       session.emit({ type: "message", data: { message: { type: "system", subtype: "init", model: "opus", tools } } });
     init(["Read"]);
-    for (let line = 0; line < 450; line += 1) session.says("x");
+    for (let line = 0; line < 450; line += 1) session.emitText("x");
     init(["Task", "Bash", "mcp__lab__run", "BrandNew"]);
-    for (let line = 0; line < 450; line += 1) session.says("x");
+    for (let line = 0; line < 450; line += 1) session.emitText("x");
     const answer = await check(engine, { cursor: 900, pollOptions: { includeTools: true } });
     expect(answer).toHaveProperty("availableTools", [
       { name: "Agent", category: "agents", description: expect.any(String) },
@@ -107,7 +107,7 @@ describe("availableTools", () => {
 
   it("`availableTools` lists all known tools before Claude Code has started, in a part of the answer", async () => {
     const engine = new FakeEngine();
-    engine.add().run();
+    engine.add().startTurn();
     const whole = await check(engine, { pollOptions: { includeTools: true } });
     expect(whole).toHaveProperty("availableTools", KNOWN_TOOLS);
     const small = await check(engine, { pollOptions: { includeTools: true }, maxBytes: 2_048 });
@@ -118,7 +118,7 @@ describe("availableTools", () => {
 
 describe("the names of tools in options", () => {
   it("a tool name in options is corrected if the intended name is clear", () => {
-    const { options, warnings } = nameTools({
+    const { options, warnings } = correctToolNames({
       cwd: "/",
       allowedTools: ["bash", "READ", "bash(git commit:*)", "mcp__Lab__Run", "Edit(/a/*)"],
       disallowedTools: ["Task", "websearch", "*"],
@@ -134,13 +134,17 @@ describe("the names of tools in options", () => {
   });
 
   it("an unknown tool name in options is kept, with a warning", () => {
-    const { options, warnings } = nameTools({ cwd: "/", allowedTools: ["Reed(/a)", "constructor"], tools: ["Bash"] });
+    const { options, warnings } = correctToolNames({
+      cwd: "/",
+      allowedTools: ["Reed(/a)", "constructor"],
+      tools: ["Bash"],
+    });
     expect(options.allowedTools).toEqual(["Reed(/a)", "constructor"]);
     expect(warnings).toEqual([
       "allowedTools: there is no tool Reed known to this server. Did you mean Read?",
       "allowedTools: there is no tool constructor known to this server.",
     ]);
-    const many = nameTools({
+    const many = correctToolNames({
       cwd: "/",
       disallowedTools: Array.from({ length: 400 }, (_, index) => `x${"y".repeat(100)}${String(index)}`),
     });
@@ -150,16 +154,16 @@ describe("the names of tools in options", () => {
 
   it("a preset of tools is kept", () => {
     const tools = { type: "preset", preset: "claude_code" } as const;
-    expect(nameTools({ cwd: "/", tools })).toEqual({ options: { cwd: "/", tools }, warnings: [] });
+    expect(correctToolNames({ cwd: "/", tools })).toEqual({ options: { cwd: "/", tools }, warnings: [] });
   });
 
   it("an unknown tool name causes a warning in the answer to the start", async () => {
     const engine = new FakeEngine();
-    const answer = await answerOf(engine, "", { prompt: "x", allowedTools: ["Reed", "read"] });
+    const answer = await runForAnswer(engine, "", { prompt: "x", allowedTools: ["Reed", "read"] });
     expect(answer).toHaveProperty("warnings", [
       "allowedTools: there is no tool Reed known to this server. Did you mean Read?",
     ]);
     expect(engine.opened[0]?.options.allowedTools).toEqual(["Reed", "Read"]);
-    expect(await answerOf(engine, "", { prompt: "x" })).not.toHaveProperty("warnings");
+    expect(await runForAnswer(engine, "", { prompt: "x" })).not.toHaveProperty("warnings");
   });
 });

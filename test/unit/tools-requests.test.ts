@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { callOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 import { NOW } from "../kit/tools/fake-session.ts";
-import { answerOf, check, run } from "../kit/tools/run.ts";
+import { runForAnswer, check, run } from "../kit/tools/run.ts";
 
 const respond = (engine: FakeEngine, args: object) =>
-  answerOf(engine, "_check", {
+  runForAnswer(engine, "_check", {
     action: "respond_permission",
     sessionId: "s1",
     requestId: "r1",
@@ -17,8 +17,8 @@ describe("claude_code_check, requests", () => {
   it("a poll lists open requests, and their time runs from the delivery", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.requests({
+    session.startTurn();
+    session.openRequest({
       suggestions: [{ type: "addRules" }],
       decisionReason: "not allowed",
       blockedPath: "/etc",
@@ -70,8 +70,8 @@ describe("claude_code_check, requests", () => {
   it("a poll reports to the engine that an input was shown cut, and later in full", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.requests({ toolName: "Write", input: { file_path: "/a", content: "c".repeat(5_000) } });
+    session.startTurn();
+    session.openRequest({ toolName: "Write", input: { file_path: "/a", content: "c".repeat(5_000) } });
     expect(await check(engine, { maxBytes: 2_048 })).toMatchObject({
       truncatedFields: ["actions[].input"],
       actions: [{ inputTruncated: true, inputEventId: 2, input: { file_path: "/a" } }],
@@ -83,8 +83,8 @@ describe("claude_code_check, requests", () => {
   it("a poll records no delivery to a caller that is gone", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.requests();
+    session.startTurn();
+    session.openRequest();
     await check(engine, {}, callOf(AbortSignal.abort()));
     expect(engine.delivers).toEqual([]);
   });
@@ -92,11 +92,11 @@ describe("claude_code_check, requests", () => {
   it("an answer is passed on, and the call waits for its outcome", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.says("before");
-    session.requests();
-    session.says("meanwhile");
-    engine.onAnswer = () => void setTimeout(() => session.ends("done"), 20);
+    session.startTurn();
+    session.emitText("before");
+    session.openRequest();
+    session.emitText("meanwhile");
+    engine.onAnswer = () => void setTimeout(() => session.finishTurn("done"), 20);
     const answer = await respond(engine, { waitMs: 5_000 });
     expect(engine.answers).toEqual([{ requestId: "r1", decision: "allow", by: "caller" }]);
     expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
@@ -109,9 +109,9 @@ describe("claude_code_check, requests", () => {
   it("an answer does not wait while another request is open", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.requests();
-    session.requests({ requestId: "r2" });
+    session.startTurn();
+    session.openRequest();
+    session.openRequest({ requestId: "r2" });
     const answer = await respond(engine, { cursor: 4, waitMs: 30_000 });
     expect(answer.actions).toMatchObject([{ requestId: "r2" }]);
   });
@@ -139,15 +139,15 @@ describe("claude_code_check, requests", () => {
   ])("the answer %j is passed on", async (args, expected) => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.requests();
+    session.startTurn();
+    session.openRequest();
     await respond(engine, args);
     expect(engine.answers).toEqual([{ requestId: "r1", by: "caller", ...expected }]);
   });
 
   it("an answer to a request that is not open is refused", async () => {
     const engine = new FakeEngine();
-    engine.add().run();
+    engine.add().startTurn();
     const reply = await run(engine, "_check", {
       action: "respond_permission",
       sessionId: "s1",

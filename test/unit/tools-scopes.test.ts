@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import { SCOPES, type Scope } from "../../src/domain/principal.ts";
 import { authInfoOf } from "../../src/mcp/caller.ts";
 import { resourceAnswers } from "../../src/mcp/resources/resource-answers.ts";
-import { createStates, Unattended } from "../../src/mcp/states.ts";
-import { toolAnswers } from "../../src/mcp/tools.ts";
+import { createRequestStates, UnattendedClients } from "../../src/mcp/form-state.ts";
+import { toolAnswers } from "../../src/mcp/tool-answers.ts";
 import type { AuditEntry } from "../../src/tools/audit.ts";
 import { LIBRARY } from "../../src/mcp/resources/library.ts";
-import { mayUse, scopeOf } from "../../src/tools/scope.ts";
+import { mayUse, requiredScope } from "../../src/tools/scope.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 import { tools, runTool } from "../kit/tools/run.ts";
 
@@ -112,7 +112,7 @@ describe("the scope", () => {
   ] as const)("the scope of an invalid call of %s is the highest of its actions: %s", (name, scope) => {
     const senseless = [undefined, null, 7, "poll", [], {}, { action: 1 }, { action: "nope" }, { action: "toString" }];
     for (const raw of [...senseless, { action: "__proto__" }, { action: ["poll"] }, { ACTION: "poll" }]) {
-      expect(scopeOf(toolOf(name), raw)).toBe(scope);
+      expect(requiredScope(toolOf(name), raw)).toBe(scope);
     }
   });
 });
@@ -126,8 +126,8 @@ describe("the caller's scopes", () => {
     }) as never;
   const options = (deps = depsOf(new FakeEngine())) => ({
     limits: { maxWaitMs: 45_000 },
-    states: createStates(async () => Promise.resolve(new Uint8Array(32))),
-    unattended: new Unattended({ info: () => undefined }),
+    states: createRequestStates(async () => Promise.resolve(new Uint8Array(32))),
+    unattended: new UnattendedClients({ info: () => undefined }),
     tasks: undefined,
     callerApproves: "all",
     reported: undefined,
@@ -185,8 +185,8 @@ describe("the caller's scopes", () => {
 it("a request is not delivered by a poll of a caller who may not answer requests", async () => {
   const engine = new FakeEngine();
   const session = engine.add();
-  session.run();
-  session.requests({ requestId: "r1" });
+  session.startTurn();
+  session.openRequest({ requestId: "r1" });
   const poll = async (scopes: readonly Scope[]) =>
     runTool(
       toolOf("claude_code_check"),

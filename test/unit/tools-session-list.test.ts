@@ -4,7 +4,7 @@ import type { SessionState } from "../../src/domain/session.ts";
 import { jsonBytes } from "../../src/view/size.ts";
 import { FakeEngine } from "../kit/tools/fake-engine.ts";
 import { NOW } from "../kit/tools/fake-session.ts";
-import { listed, run, runOpen } from "../kit/tools/run.ts";
+import { runList, run, runWithSensitiveDetails } from "../kit/tools/run.ts";
 import { amount } from "../kit/runner/amount.ts";
 import { callOf } from "../kit/tools/fake-engine.ts";
 
@@ -23,7 +23,7 @@ describe("claude_code_session list", () => {
     ],
   ])("a list with %j is passed on", async (args, query) => {
     const engine = new FakeEngine();
-    await runOpen(engine, { action: "list", ...args });
+    await runWithSensitiveDetails(engine, { action: "list", ...args });
     expect(engine.queries).toEqual([{ principal: "local", limit: 51, ...query }]);
   });
 
@@ -40,7 +40,7 @@ describe("claude_code_session list", () => {
     [{ pageToken: Buffer.from('["x"]').toString("base64url") }, /pageToken: is not valid/],
     [{ sessionId: "s1" }, /sessionId: is not for action list, which takes: status, cwd, /],
   ])("a list with %j is refused", async (args, text) => {
-    const reply = await runOpen(new FakeEngine(), { action: "list", ...args });
+    const reply = await runWithSensitiveDetails(new FakeEngine(), { action: "list", ...args });
     expect(reply.structured).toMatchObject({ code: "INVALID_ARGUMENT" });
     expect(reply.text).toMatch(text);
   });
@@ -51,7 +51,7 @@ describe("claude_code_session list", () => {
     [{ action: "cancel" }, "sessionId: is required for action cancel."],
     [{ action: "purge" }, "action: must be one of list, get, cancel, interrupt,"],
   ])("a refusal is explained as for other actions: %j", async (args, text) => {
-    const reply = await runOpen(new FakeEngine(), args);
+    const reply = await runWithSensitiveDetails(new FakeEngine(), args);
     expect(reply.text).toContain(`Error [INVALID_ARGUMENT]: ${text}`);
   });
 
@@ -67,7 +67,7 @@ describe("claude_code_session list", () => {
     const all: string[][] = [];
     let pageToken: string | undefined;
     do {
-      const answer = await listed(engine, { ...args, ...(pageToken !== undefined && { pageToken }) });
+      const answer = await runList(engine, { ...args, ...(pageToken !== undefined && { pageToken }) });
       all.push(answer.sessions.map(({ sessionId }) => String(sessionId)));
       pageToken = answer.nextPageToken;
     } while (pageToken !== undefined);
@@ -79,7 +79,7 @@ describe("claude_code_session list", () => {
     expect(await pages(engine, { limit: 3 })).toEqual([["s6", "s5", "s4"], ["s3", "s2", "s1"], ["s0"]]);
     expect(await pages(engine, { limit: 7 })).toHaveLength(1);
     const bad = Buffer.from(JSON.stringify([NOW, "s1"]));
-    expect((await listed(engine, { pageToken: bad.toString("base64url") })).sessions).toMatchObject([
+    expect((await runList(engine, { pageToken: bad.toString("base64url") })).sessions).toMatchObject([
       { sessionId: "s0" },
     ]);
     const reply = await run(engine, "_session", { action: "list", pageToken: `${bad.toString("base64url")}!` });
@@ -97,7 +97,7 @@ describe("claude_code_session list", () => {
 
   it("a session that no longer has the status is omitted, and the list continues after the found sessions", async () => {
     const engine = engineWith(6);
-    for (const session of engine.sessions.values()) session.run();
+    for (const session of engine.sessions.values()) session.startTurn();
     const list = engine.list.bind(engine);
     // Like the engine, records the turn of a dead owner as lost during the listing, so that the session becomes the newest.
     engine.list = async (query) => {
@@ -149,8 +149,8 @@ describe("a session in a list", () => {
       session.state.totals = { turns: 7 * index, costUsd: 0.031_4 * index };
       session.state.reported = { model: "claude-opus-5-5", permissionMode };
       session.state.lastOutcome = "done";
-      if (index % 5 === 0) session.run();
-      if (index % 10 === 0) session.requests();
+      if (index % 5 === 0) session.startTurn();
+      if (index % 10 === 0) session.openRequest();
     }
     return engine;
   }
@@ -220,8 +220,8 @@ describe("a session in a list", () => {
         added.state.totals = { turns, costUsd };
         added.state.reported = { permissionMode: "plan", ...(reported !== undefined && { model: reported }) };
         added.state.queue = Array.from({ length: held }, () => ({ promptId: "p", eventId: 1, held: true }));
-        if (asks) added.run();
-        if (asks) added.requests();
+        if (asks) added.startTurn();
+        if (asks) added.openRequest();
         const [shown] = await ownList(engine);
         expect(jsonBytes(shown) + 1).toBeLessThanOrEqual(300);
         expect(shown).toMatchObject({ sessionId: id(1), permissionMode: "plan", totalTurns: turns });
@@ -264,10 +264,10 @@ describe("a session in a list", () => {
     const engine = new FakeEngine();
     engine.add("s1", { cwd: "/secret/shop" }).title = "Mend the login";
     expect((await ownList(engine))[0]).toMatchObject({ title: "Mend the login", folder: "shop" });
-    const [elsewhere] = (await listed(engine)).sessions;
+    const [elsewhere] = (await runList(engine)).sessions;
     for (const key of ["title", "folder"]) expect(elsewhere).not.toHaveProperty(key);
     const mask = (fields: object) => ({ ...fields, title: "[masked]" });
-    const allowed = await runOpen(engine, { action: "list" }, { mask });
+    const allowed = await runWithSensitiveDetails(engine, { action: "list" }, { mask });
     expect(allowed.structured).toMatchObject({ sessions: [{ title: "[masked]", folder: "shop" }] });
     expect(allowed.text).not.toContain("secret");
   });

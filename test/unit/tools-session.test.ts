@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { AppError } from "../../src/domain/error.ts";
 import { FakeEngine } from "../kit/tools/fake-engine.ts";
 import { NOW } from "../kit/tools/fake-session.ts";
-import { answerOf, listed, type Listed, run, runOpen } from "../kit/tools/run.ts";
+import { runForAnswer, runList, type SessionList, run, runWithSensitiveDetails } from "../kit/tools/run.ts";
 
 const iso = (at: number) => new Date(at).toISOString();
 
@@ -71,8 +71,8 @@ describe("claude_code_session, the public tier", () => {
   it("the public tier shows the state of sessions, and nothing of their content", async () => {
     const engine = privateEngine();
     const session = engine.add("s2");
-    session.run();
-    session.requests();
+    session.startTurn();
+    session.openRequest();
     session.state.reported = { model: "claude-opus-4-1", permissionMode: "plan" };
     session.state.queue = [{ promptId: "p", eventId: 1, held: true }];
     const list = await run(engine, "_session", { action: "list" });
@@ -97,7 +97,7 @@ describe("claude_code_session, the public tier", () => {
     const of = async (sessionId: string) => run(engine, "_session", { action: "get", sessionId });
     const [waiting, idle] = [await of("s2"), await of("s1")];
     expect(list.text + waiting.text + idle.text).not.toMatch(/secret|hidden/);
-    expect([waiting.structured, idle.structured].flatMap((each) => (each as unknown as Listed).sessions)).toEqual([
+    expect([waiting.structured, idle.structured].flatMap((each) => (each as unknown as SessionList).sessions)).toEqual([
       {
         sessionId: "s2",
         status: "waiting_permission",
@@ -138,9 +138,9 @@ describe("claude_code_session, the public tier", () => {
 
   it("the public tier shows by whom and when a session was closed", async () => {
     const engine = new FakeEngine();
-    engine.add().run();
+    engine.add().startTurn();
     const args = { action: "cancel", sessionId: "s1" };
-    const first = await answerOf(engine, "_session", args);
+    const first = await runForAnswer(engine, "_session", args);
     expect(first).toMatchObject({
       sessions: [
         {
@@ -151,7 +151,7 @@ describe("claude_code_session, the public tier", () => {
       ],
       message: "Session s1 is cancelled and takes no more prompts.",
     });
-    const again = await answerOf(engine, "_session", args);
+    const again = await runForAnswer(engine, "_session", args);
     expect(again.message).toBe("Session s1 was already cancelled.");
   });
 
@@ -166,9 +166,9 @@ describe("claude_code_session, the sensitive tier", () => {
     "the sensitive tier of %s shows the content of a session, and lists the fields that no tier shows",
     async (action) => {
       const args = { action, includeSensitive: true, ...(action === "get" && { sessionId: "s1" }) };
-      const reply = await runOpen(privateEngine(), args);
+      const reply = await runWithSensitiveDetails(privateEngine(), args);
       expect(reply.text).not.toContain("hidden");
-      const [session] = (reply.structured as unknown as Listed).sessions;
+      const [session] = (reply.structured as unknown as SessionList).sessions;
       const { agents, env: _, mcpServers: __, model: ___, ...shown } = PRIVATE;
       expect(session).toMatchObject({
         sessionId: "s1",
@@ -198,14 +198,16 @@ describe("claude_code_session, the sensitive tier", () => {
     const mask = (fields: object) =>
       JSON.parse(JSON.stringify(fields).replaceAll("secret words", "[masked]")) as object;
     const args = { action: "get", sessionId: "s1", includeSensitive: true };
-    const { structured } = await runOpen(privateEngine(), args, { mask: (fields) => ({ ...mask(fields) }) });
+    const { structured } = await runWithSensitiveDetails(privateEngine(), args, {
+      mask: (fields) => ({ ...mask(fields) }),
+    });
     expect(structured).toMatchObject({ sessions: [{ systemPrompt: "[masked]" }] });
   });
 
   it("the sensitive tier is cut to the 32,768 bytes of an answer, with `truncated`", async () => {
     const engine = new FakeEngine();
     engine.add("s1", { cwd: "/a", systemPrompt: "s".repeat(200_000) });
-    const reply = await runOpen(engine, { action: "get", sessionId: "s1", includeSensitive: true });
+    const reply = await runWithSensitiveDetails(engine, { action: "get", sessionId: "s1", includeSensitive: true });
     expect(Buffer.byteLength(reply.text)).toBeLessThanOrEqual(32_768);
     expect(reply.structured).toMatchObject({ sessions: [{ cwd: "/a", truncated: true }] });
   });
@@ -229,14 +231,14 @@ describe("claude_code_session, the sensitive tier", () => {
   );
 
   it("`includeSensitive: false` does not request the sensitive tier", async () => {
-    const { sessions } = await listed(privateEngine(), { includeSensitive: false });
+    const { sessions } = await runList(privateEngine(), { includeSensitive: false });
     expect(sessions[0]).not.toHaveProperty("cwd");
   });
 });
 
 it("an interrupt that the session refuses is reported as refused", async () => {
   const engine = new FakeEngine();
-  engine.add("s1").run();
+  engine.add("s1").startTurn();
   engine.interrupt = async () => Promise.reject(new AppError("SESSION_BUSY", "The session moves to another server."));
   const reply = await run(engine, "_session", { action: "interrupt", sessionId: "s1" });
   expect(reply).toMatchObject({ isError: true, text: expect.stringContaining("SESSION_BUSY") });

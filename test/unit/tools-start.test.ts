@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { ToolCall } from "../../src/tools/define.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
-import { call, outcome } from "../kit/tools/log.ts";
-import { answerOf, check, run, tools, runTool } from "../kit/tools/run.ts";
+import { emitCall, emitOutcome } from "../kit/tools/log.ts";
+import { runForAnswer, check, run, tools, runTool } from "../kit/tools/run.ts";
 
 describe("claude_code", () => {
   it("a start returns at once with the id and the cursor", async () => {
     const engine = new FakeEngine();
-    const answer = await answerOf(engine, "", { prompt: "Fix it" });
+    const answer = await runForAnswer(engine, "", { prompt: "Fix it" });
     expect(answer).toEqual({ sessionId: "s1", status: "running", nextCursor: 1, pollInterval: 3_000 });
     expect(engine.opened).toEqual([
       { prompt: { text: "Fix it", via: "claude_code", limits: { noDialog: true } }, options: { cwd: "/default" } },
@@ -19,7 +19,7 @@ describe("claude_code", () => {
     const engine = new FakeEngine();
     const flat = { cwd: "/a", model: "opus", maxTurns: 3, effort: "low", tools: ["Read"], permissionMode: "plan" };
     const advanced = { env: { A: "1" }, tools: ["Read"], agents: { b: { description: "d", prompt: "p" } } };
-    await answerOf(engine, "", { prompt: "x", ...flat, advanced, idempotencyKey: "k" });
+    await runForAnswer(engine, "", { prompt: "x", ...flat, advanced, idempotencyKey: "k" });
     const options = { ...flat, env: advanced.env, agents: advanced.agents };
     expect(engine.opened).toEqual([
       { prompt: { text: "x", via: "claude_code", limits: { noDialog: true }, idempotencyKey: "k" }, options },
@@ -28,8 +28,8 @@ describe("claude_code", () => {
 
   it("a start returns the result of a turn that ends within the wait", async () => {
     const engine = new FakeEngine();
-    engine.onPrompt = (session) => void setTimeout(() => session.ends("42"), 20);
-    const answer = await answerOf(engine, "", { prompt: "What is 6 x 7?", waitMs: 5_000 });
+    engine.onPrompt = (session) => void setTimeout(() => session.finishTurn("42"), 20);
+    const answer = await runForAnswer(engine, "", { prompt: "What is 6 x 7?", waitMs: 5_000 });
     expect(answer).toEqual({
       sessionId: "s1",
       status: "idle",
@@ -50,13 +50,13 @@ describe("claude_code", () => {
     engine.onPrompt = (session) => {
       setTimeout(() => {
         session.emit({ type: "notice", data: { kind: "warning", message: "bad did not start." } });
-        session.says("I test it.");
-        call(session, "u1");
-        session.requests();
+        session.emitText("I test it.");
+        emitCall(session, "u1");
+        session.openRequest();
       }, 20);
     };
-    engine.onAnswer = (session) => void outcome(session, ["u1"]);
-    const answer = await answerOf(engine, "", { prompt: "x", waitMs: 5_000 });
+    engine.onAnswer = (session) => void emitOutcome(session, ["u1"]);
+    const answer = await runForAnswer(engine, "", { prompt: "x", waitMs: 5_000 });
     const { actions, ...rest } = answer;
     expect(rest).toEqual({
       sessionId: "s1",
@@ -82,15 +82,15 @@ describe("claude_code", () => {
     ["may not read", { waitMs: 5_000 }, { scopes: ["run"] }],
   ])("a start leaves the request to a poll if the caller %s", async (_, args, own) => {
     const engine = new FakeEngine();
-    engine.onPrompt = (session) => void session.requests();
-    const answer = await answerOf(engine, "", { prompt: "x", ...args }, { ...callOf(), ...own });
+    engine.onPrompt = (session) => void session.openRequest();
+    const answer = await runForAnswer(engine, "", { prompt: "x", ...args }, { ...callOf(), ...own });
     expect(answer).toEqual({ sessionId: "s1", status: "waiting_permission", nextCursor: 1, pollInterval: 1_000 });
     expect(engine.delivers).toEqual([]);
   });
 
   it("a start with a larger request returns at most 32,768 bytes", async () => {
     const engine = new FakeEngine();
-    engine.onPrompt = (session) => void session.requests({ input: { command: "x".repeat(100_000) } });
+    engine.onPrompt = (session) => void session.openRequest({ input: { command: "x".repeat(100_000) } });
     const reply = await run(engine, "", { prompt: "x", waitMs: 1_000 });
     expect(reply.structured).toMatchObject({
       truncatedFields: ["actions[].input"],
@@ -101,7 +101,7 @@ describe("claude_code", () => {
 
   it("a start cuts a result that is larger than the 32,768 bytes of an answer", async () => {
     const engine = new FakeEngine();
-    engine.onPrompt = (session) => session.ends("r".repeat(100_000));
+    engine.onPrompt = (session) => session.finishTurn("r".repeat(100_000));
     const reply = await run(engine, "", { prompt: "x", waitMs: 1_000 });
     expect(reply.structured).toMatchObject({ truncated: true, truncatedFields: ["result"], resultEventId: 4 });
     expect(Buffer.byteLength(reply.text)).toBeLessThanOrEqual(32_768);
@@ -111,7 +111,7 @@ describe("claude_code", () => {
     const engine = new FakeEngine();
     const controller = new AbortController();
     setTimeout(() => controller.abort(), 20);
-    const answer = await answerOf(engine, "", { prompt: "x", waitMs: 30_000 }, callOf(controller.signal));
+    const answer = await runForAnswer(engine, "", { prompt: "x", waitMs: 30_000 }, callOf(controller.signal));
     expect(answer).toMatchObject({ status: "running" });
   });
 });
@@ -120,13 +120,13 @@ describe("claude_code_reply", () => {
   it("a reply sends the next prompt and reports only the turn of the prompt", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
-    session.run();
-    session.ends("first");
-    const early = await answerOf(engine, "_reply", { sessionId: "s1", prompt: "more" });
+    session.startTurn();
+    session.finishTurn("first");
+    const early = await runForAnswer(engine, "_reply", { sessionId: "s1", prompt: "more" });
     expect(early).toEqual({ sessionId: "s1", status: "running", nextCursor: 4, pollInterval: 3_000 });
-    session.ends("second");
-    engine.onPrompt = (again) => again.ends("third");
-    const late = await answerOf(engine, "_reply", { sessionId: "s1", prompt: "and now", waitMs: 1_000 });
+    session.finishTurn("second");
+    engine.onPrompt = (again) => again.finishTurn("third");
+    const late = await runForAnswer(engine, "_reply", { sessionId: "s1", prompt: "and now", waitMs: 1_000 });
     expect(late).toMatchObject({ status: "idle", nextCursor: 12, result: { result: "third" } });
   });
 
@@ -136,7 +136,7 @@ describe("claude_code_reply", () => {
     ["CANCELLED", { sessionId: "s2" }],
   ])("a reply is refused with %s", async (code, args) => {
     const engine = new FakeEngine();
-    engine.add().run();
+    engine.add().startTurn();
     engine.add("s2");
     await engine.cancel("local", "s2", { by: "caller" });
     const reply = await run(engine, "_reply", { prompt: "x", ...args });

@@ -25,11 +25,11 @@ describe("a task whose turn is over", () => {
     started(session, "p1", ["p1"]);
     const joined = queued(session, "p2");
     session.emit({ type: "prompt.steered", data: { promptId: "p2" } });
-    for (let index = 0; index < 600; index += 1) session.says("more");
-    session.ends("of the first", { turnId: "p1" });
+    for (let index = 0; index < 600; index += 1) session.emitText("more");
+    session.finishTurn("of the first", { turnId: "p1" });
     const last = queued(session, "p3");
     started(session, "p3", ["p3"]);
-    session.ends("of the last", { turnId: "p3", outcome: "failed", isError: true });
+    session.finishTurn("of the last", { turnId: "p3", outcome: "failed", isError: true });
     const results = await Promise.all([first, joined, last].map(async (id) => (await get(id))?.reply?.structured));
     expect(results).toMatchObject([
       { status: "idle", result: { result: "of the first" } },
@@ -44,9 +44,9 @@ describe("a task whose turn is over", () => {
     started(session, "p1", ["p1"]);
     const joined = queued(session, "p2");
     session.emit({ type: "prompt.steered", data: { promptId: "p2" } });
-    session.endsTurn({ turnId: "p1", outcome: "lost", isError: true, errorSubtype: "lost" });
+    session.endTurn({ turnId: "p1", outcome: "lost", isError: true, errorSubtype: "lost" });
     started(session, "p1.rerun", ["p1"]);
-    session.ends("in the end", { turnId: "p1.rerun" });
+    session.finishTurn("in the end", { turnId: "p1.rerun" });
     for (const taskId of [own, joined]) {
       expect(await get(taskId)).toMatchObject({
         status: "completed",
@@ -59,9 +59,9 @@ describe("a task whose turn is over", () => {
     const session = engine.add("gone");
     const own = queued(session, "p1");
     started(session, "p1", ["p1"]);
-    session.endsTurn({ turnId: "p1", outcome: "lost", isError: true, errorSubtype: "lost", message: "It died." });
+    session.endTurn({ turnId: "p1", outcome: "lost", isError: true, errorSubtype: "lost", message: "It died." });
     started(session, "p2", ["p2"]);
-    session.ends("of another", { turnId: "p2" });
+    session.finishTurn("of another", { turnId: "p2" });
     expect(await get(own)).toMatchObject({ status: "completed", statusMessage: "It died." });
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { thinkingWarnings } from "../../src/tools/catalogue.ts";
+import { thinkingWarnings } from "../../src/tools/check-options.ts";
 
 const thinking = { type: "enabled", budgetTokens: 2_048 } as const;
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isUnread } from "../../src/tools/elicitation/user.ts";
+import { isDeclinedByProgram } from "../../src/tools/elicitation/user.ts";
 
 it.each([
   ["decline", 0, false, true],
@@ -14,6 +14,6 @@ it.each([
 ] as const)(
   "a form that comes back as %s after %d ms (second form: %j) was unread: %j",
   (action, tookMs, second, expected) => {
-    expect(isUnread({ action, content: {} }, { second, tookMs })).toBe(expected);
+    expect(isDeclinedByProgram({ action, content: {} }, { second, tookMs })).toBe(expected);
   },
 );

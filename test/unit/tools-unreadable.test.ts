@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import { initialState, type SessionState } from "../../src/domain/session.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
-import { tellTask } from "../../src/mcp/tasks/task.ts";
+import { describeTask } from "../../src/mcp/tasks/task.ts";
 import { followTurn } from "../../src/tools/blocking/follow.ts";
 import type { SessionView } from "../../src/tools/session-view.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
@@ -44,7 +44,7 @@ function viewOf(events: readonly StoredEvent[], over: Partial<SessionRecord> = {
 }
 
 const reading = { call: callOf(), deps: depsOf(new FakeEngine()) };
-const task = async (view: SessionView) => tellTask({ taskId: "t", view, prompt: PROMPT as never }, reading);
+const task = async (view: SessionView) => describeTask({ taskId: "t", view, prompt: PROMPT as never }, reading);
 const DAMAGED = { unreadable: { why: "state: not valid JSON", isNewer: false } };
 
 describe("a task", () => {

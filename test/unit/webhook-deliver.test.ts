@@ -1,6 +1,6 @@
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it } from "vitest";
-import { backOff, retryAfter, sign } from "../../src/approvers/webhook/deliver.ts";
+import { backoffMs, parseRetryAfter, sign } from "../../src/approvers/webhook/delivery.ts";
 
 const KEY = Buffer.from("a key of the tests, 32 bytes xx.");
 const receiver = new Webhook(`whsec_${KEY.toString("base64")}`);
@@ -36,7 +36,7 @@ describe("the signature of a delivery", () => {
 });
 
 describe("the delay before the next attempt", () => {
-  const failed = (attempts: number, over: object = {}) => backOff({ attempts, retryMs: 2_000, random: 0.5, ...over });
+  const failed = (attempts: number, over: object = {}) => backoffMs({ attempts, retryMs: 2_000, random: 0.5, ...over });
 
   it("the delay before the next attempt is quadrupled each time, up to ten minutes", () => {
     expect([1, 2, 3, 4, 5, 6, 20].map((attempts) => failed(attempts))).toEqual([
@@ -57,10 +57,10 @@ describe("the delay before the next attempt", () => {
 
   it("Retry-After is parsed in seconds or as a date", () => {
     const now = Date.parse("2026-01-31T12:00:00Z");
-    expect(retryAfter("120", now)).toBe(120_000);
-    expect(retryAfter("Sat, 31 Jan 2026 12:00:30 GMT", now)).toBe(30_000);
-    expect(retryAfter("Sat, 31 Jan 2026 11:00:00 GMT", now)).toBe(0);
-    expect(retryAfter("soon", now)).toBeUndefined();
-    expect(retryAfter(null, now)).toBeUndefined();
+    expect(parseRetryAfter("120", now)).toBe(120_000);
+    expect(parseRetryAfter("Sat, 31 Jan 2026 12:00:30 GMT", now)).toBe(30_000);
+    expect(parseRetryAfter("Sat, 31 Jan 2026 11:00:00 GMT", now)).toBe(0);
+    expect(parseRetryAfter("soon", now)).toBeUndefined();
+    expect(parseRetryAfter(null, now)).toBeUndefined();
   });
 });

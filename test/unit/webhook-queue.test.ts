@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import { DeliveryQueue, type Letter, type Outcome } from "../../src/approvers/webhook/queue.ts";
+import { DeliveryQueue, type Delivery, type Outcome } from "../../src/approvers/webhook/queue.ts";
 import { SECRET, startReceiver, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
 
 const KEY = Buffer.from(SECRET.slice("whsec_".length), "base64");
@@ -10,7 +10,7 @@ let receiver: ReceiverServer;
 afterEach(async () => receiver.close());
 
 interface TestLetter {
-  readonly letter: Letter;
+  readonly letter: Delivery;
   readonly settled: Promise<{ outcome: Outcome; attempts: number; answer: string }>;
   /** Makes `isWanted` return false, as after an answer to the request. */
   readonly unwant: () => void;

@@ -9,7 +9,7 @@ const SHOWN_MS = 8000;
 
 /** Announces a new request for `SHOWN_MS`. `OpenCount` in the header stays. */
 export function Announcements() {
-  const arrived = useArrived();
+  const arrived = useNewRequest();
   const isOpen = arrived && requests.value.some((request) => idOf(request) === idOf(arrived));
   // Visually hidden if the current view shows the request anyway.
   const at = route.value;
@@ -18,7 +18,7 @@ export function Announcements() {
     <div role="status" class={styles["announcement"]}>
       {arrived && isOpen && (
         <p class={isSeen ? "visually-hidden" : undefined}>
-          <span>{wordsOf(arrived)}</span> <a href={hrefOf({ view: "approvals" })}>Show</a>
+          <span>{announcementText(arrived)}</span> <a href={hrefOf({ view: "approvals" })}>Show</a>
         </p>
       )}
     </div>
@@ -26,7 +26,7 @@ export function Announcements() {
 }
 
 /** Returns the newest request that has arrived, for `SHOWN_MS`. */
-function useArrived(): PendingRequest | undefined {
+function useNewRequest(): PendingRequest | undefined {
   const [arrived, setArrived] = useState<PendingRequest>();
   const open = requests.value;
   const untoldRef = useRef(open);
@@ -50,7 +50,7 @@ function idOf({ sessionId, requestId }: PendingRequest): string {
   return `${sessionId} ${requestId}`;
 }
 
-function wordsOf({ type, toolName, title }: PendingRequest): string {
+function announcementText({ type, toolName, title }: PendingRequest): string {
   const where = title === "" ? "A session" : `“${truncateLine(title, 60)}”`;
   if (type === "question") return `${where} asks a question.`;
   return type === "plan" ? `${where} has a plan to approve.` : `${where} asks to use ${displayLine(toolName)}.`;

@@ -30,11 +30,11 @@ function View() {
   const at = route.value;
   if (at.view === "session") return <SessionView key={at.id} id={at.id} />;
   if (at.view === "missing") return <NotFound what="Page" why="The console has no page at this address." />;
-  const Shown = SHOWN[at.view];
+  const Shown = VIEW_COMPONENTS[at.view];
   return <Shown />;
 }
 
-const SHOWN: Readonly<Record<ViewName, ComponentType>> = {
+const VIEW_COMPONENTS: Readonly<Record<ViewName, ComponentType>> = {
   sessions: SessionsView,
   approvals: ApprovalsView,
   usage: LazyUsage,

@@ -43,7 +43,7 @@ const TABS = VIEW_NAMES.filter((name) => VIEWS[name].isTab);
 
 function Tab({ to }: { readonly to: ViewName }) {
   return (
-    <a class={styles["tab"]} href={hrefOf({ view: to })} aria-current={currency(to, route.value)}>
+    <a class={styles["tab"]} href={hrefOf({ view: to })} aria-current={ariaCurrent(to, route.value)}>
       {VIEWS[to].name}
       {to === "approvals" && <OpenCount />}
     </a>
@@ -51,7 +51,7 @@ function Tab({ to }: { readonly to: ViewName }) {
 }
 
 /** `aria-current` of a tab. A session marks "Sessions" as "true", because the current page is not the list. */
-function currency(to: string, { view }: Route): "page" | "true" | undefined {
+function ariaCurrent(to: string, { view }: Route): "page" | "true" | undefined {
   if (view === to) return "page";
   return view === "session" && to === "sessions" ? "true" : undefined;
 }

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { bindKeys, keysAreOn, isSearchRequested, turnKeys } from "../state/keys.ts";
+import { bindKeys, keysAreOn, isSearchRequested, switchKeys } from "../state/keys.ts";
 import { may } from "../state/me.ts";
 import { go } from "../state/route.ts";
 import { VIEW_NAMES, type ViewName, VIEWS } from "../state/views.ts";
@@ -67,7 +67,7 @@ function Help() {
         <input
           type="checkbox"
           checked={keysAreOn.value}
-          onChange={({ currentTarget }) => turnKeys(currentTarget.checked)}
+          onChange={({ currentTarget }) => switchKeys(currentTarget.checked)}
         />
         Shortcuts are on in this browser
       </label>

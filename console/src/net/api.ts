@@ -1,5 +1,5 @@
 import type { Problem } from "../../../src/console/wire.ts";
-import { keyOfPage } from "./key.ts";
+import { readKey } from "./key.ts";
 
 /** Requests to the page's own server. Refusals are thrown as `ApiProblem`. */
 
@@ -21,12 +21,12 @@ export class ApiProblem extends Error {
 
 /** `path` is relative to /console/api/. Leaves out `undefined` in `query` and repeats lists. */
 export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-  return read<T>(await send(path, { query, ...(signal && { signal }) }));
+  return readJson<T>(await send(path, { query, ...(signal && { signal }) }));
 }
 
 export async function post<T>(path: string, body: object = {}): Promise<T> {
   const headers = { "content-type": "application/json" };
-  return read<T>(await send(path, { method: "POST", headers, body: JSON.stringify(body) }));
+  return readJson<T>(await send(path, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
 export type Query = Readonly<Record<string, string | number | readonly string[] | undefined>>;
@@ -38,7 +38,7 @@ export async function send(path: string, { query = {}, ...init }: RequestInit & 
     for (const each of [value].flat()) if (each !== undefined) url.searchParams.append(name, String(each));
   }
   const headers = new Headers(init.headers);
-  const key = keyOfPage();
+  const key = readKey();
   headers.set("x-console-key", key ?? "");
   const response = await fetch(url, { ...init, headers, cache: "no-store" }).catch((error: unknown) => {
     if (init.signal?.aborted === true) throw error;
@@ -46,8 +46,8 @@ export async function send(path: string, { query = {}, ...init }: RequestInit & 
   });
   if (response.ok) return response;
   // A 401 counts only for the current key: if another tab has signed in meanwhile, `key` is obsolete.
-  if (response.status === 401 && keyOfPage() === key) for (const listener of signedOutListeners) listener();
-  throw new ApiProblem(response.status, await problemOf(response));
+  if (response.status === 401 && readKey() === key) for (const listener of signedOutListeners) listener();
+  throw new ApiProblem(response.status, await readProblem(response));
 }
 
 const signedOutListeners = new Set<() => void>();
@@ -57,22 +57,22 @@ export function onSignedOut(listener: () => void): void {
   signedOutListeners.add(listener);
 }
 
-async function read<T>(response: Response): Promise<T> {
+async function readJson<T>(response: Response): Promise<T> {
   const body: T = await response.json();
   return body;
 }
 
-async function problemOf(response: Response): Promise<Problem> {
+async function readProblem(response: Response): Promise<Problem> {
   const fallback = { error: "refused", message: `The server answered ${String(response.status)}.` };
   try {
-    return { ...fallback, ...(await read<Partial<Problem>>(response)) };
+    return { ...fallback, ...(await readJson<Partial<Problem>>(response)) };
   } catch {
     return fallback;
   }
 }
 
 /** Message for the user; `error` may be any thrown value. */
-export function wordsOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -5,7 +5,7 @@
 
 const NAME = "claude-agents-mcp console key";
 
-export function keyOfPage(): string | undefined {
+export function readKey(): string | undefined {
   return localStorage.getItem(NAME) ?? undefined;
 }
 
@@ -15,7 +15,7 @@ export function keepKey(key: string | undefined): void {
 }
 
 /** Calls `listener` when another tab signs in or out. */
-export function onKeyOfOthers(listener: () => void): void {
+export function onKeyChanged(listener: () => void): void {
   addEventListener("storage", ({ key }) => {
     if (key === NAME || key === null) listener();
   });

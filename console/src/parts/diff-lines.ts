@@ -31,10 +31,10 @@ export function hunksBetween(before: string, after: string): readonly Hunk[] {
     : structuredPatch("", "", before, after, undefined, undefined, { context: 3, maxEditLength: MAX_EDITS });
   return patch
     ? patch.hunks.map(({ lines, newStart, oldStart }) => ({ oldStart, newStart, lines }))
-    : replaced(before, after);
+    : replaceAllLines(before, after);
 }
 
-function replaced(before: string, after: string): readonly Hunk[] {
+function replaceAllLines(before: string, after: string): readonly Hunk[] {
   const marked = (text: string, sign: string) => (text === "" ? [] : linesOf(text).map((line) => sign + line));
   return [{ oldStart: 1, newStart: 1, lines: [...marked(before, "-"), ...marked(after, "+")] }];
 }
@@ -85,7 +85,7 @@ export function countOf(lines: readonly DiffLine[]): { readonly added: number; r
 }
 
 /** Consecutive lines of a whole text with equal `kind`. */
-export interface Run {
+export interface LineRun {
   readonly kind: "same" | "added" | "removed";
   readonly lines: readonly string[];
 }
@@ -96,7 +96,7 @@ export interface Run {
  */
 const COMPARE_TIMEOUT_MS = 300;
 
-export function changedLines(before: string, after: string): Run[] {
+export function changedLines(before: string, after: string): LineRun[] {
   // True if a final newline adds no line: in a new file, or if both texts end with a newline.
   const isBothEnded = before === "" || (before.endsWith("\n") && after.endsWith("\n"));
   const [old, now] = [before, after].map((text) => splitLines(text, isBothEnded));
@@ -105,7 +105,7 @@ export function changedLines(before: string, after: string): Run[] {
   return changes.map(({ added, removed, value }) => run(added ? "added" : removed ? "removed" : "same", value));
 }
 
-function run(kind: Run["kind"], lines: readonly string[] = []): Run {
+function run(kind: LineRun["kind"], lines: readonly string[] = []): LineRun {
   return { kind, lines };
 }
 

@@ -12,24 +12,24 @@ export function duration(ms: number): string {
   if (ms < 10 * SECOND) return `${(Math.max(0, ms) / SECOND).toFixed(1)} s`;
   const whole = Math.round(ms / SECOND) * SECOND;
   if (whole < MINUTE) return `${String(whole / SECOND)} s`;
-  if (whole < HOUR) return `${parts(whole, MINUTE)} min ${twoDigits(parts(whole % MINUTE, SECOND))} s`;
-  if (whole < DAY) return `${parts(whole, HOUR)} h ${twoDigits(parts(whole % HOUR, MINUTE))} min`;
-  return `${parts(whole, DAY)} d ${parts(whole % DAY, HOUR)} h`;
+  if (whole < HOUR) return `${wholeUnits(whole, MINUTE)} min ${twoDigits(wholeUnits(whole % MINUTE, SECOND))} s`;
+  if (whole < DAY) return `${wholeUnits(whole, HOUR)} h ${twoDigits(wholeUnits(whole % HOUR, MINUTE))} min`;
+  return `${wholeUnits(whole, DAY)} d ${wholeUnits(whole % DAY, HOUR)} h`;
 }
 
 /** Like `duration`, but in whole seconds, for running counters. */
-export function ticking(ms: number): string {
-  return ms < MINUTE ? `${parts(Math.max(0, ms), SECOND)} s` : duration(Math.floor(ms / SECOND) * SECOND);
+export function runningDuration(ms: number): string {
+  return ms < MINUTE ? `${wholeUnits(Math.max(0, ms), SECOND)} s` : duration(Math.floor(ms / SECOND) * SECOND);
 }
 
 /** Age of `at`: "5 min ago". A time in the future counts as "just now", because clocks differ. */
 export function ago(at: number, now: number): string {
   const ms = now - at;
   if (ms < 10 * SECOND) return "just now";
-  if (ms < MINUTE) return `${parts(ms, SECOND)} s ago`;
-  if (ms < HOUR) return `${parts(ms, MINUTE)} min ago`;
-  if (ms < DAY) return `${parts(ms, HOUR)} h ago`;
-  if (ms < LONG_AGO) return `${parts(ms, DAY)} d ago`;
+  if (ms < MINUTE) return `${wholeUnits(ms, SECOND)} s ago`;
+  if (ms < HOUR) return `${wholeUnits(ms, MINUTE)} min ago`;
+  if (ms < DAY) return `${wholeUnits(ms, HOUR)} h ago`;
+  if (ms < LONG_AGO) return `${wholeUnits(ms, DAY)} d ago`;
   return new Date(at).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });
 }
 
@@ -63,7 +63,7 @@ export function shortPath(path: string, longest = 32): string {
   return `…${separator}${kept.join(separator)}`;
 }
 
-function parts(ms: number, unit: number): string {
+function wholeUnits(ms: number, unit: number): string {
   return String(Math.floor(ms / unit));
 }
 
@@ -72,7 +72,7 @@ function twoDigits(digits: string): string {
 }
 
 /** Time left: "2:41", "1 h 05 min", "3 days"; "0:00" at the end. */
-export function leftWords(ms: number): string {
+export function timeLeft(ms: number): string {
   const left = Math.max(0, ms);
   if (left >= 2 * DAY) return `${String(Math.floor(left / DAY))} days`;
   const two = (value: number) => String(Math.floor(value)).padStart(2, "0");

@@ -45,13 +45,13 @@ const MAX_LENGTH = 60_000;
 const MAX_PARAGRAPH = 8_000;
 
 /** Matches a line that begins with 30 or more quote and list marks. */
-const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){30}/m;
+const DEEP_NESTING = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){30}/m;
 
 export function readMarkdown(written: string): readonly Block[] {
   const text = displayText(written);
   const end = endOfMarkdown(text);
   const rest: Block[] = end < text.length ? [{ kind: "plain", text: text.slice(end) }] : [];
-  return [...read(text.slice(0, end)), ...rest];
+  return [...parseBlocks(text.slice(0, end)), ...rest];
 }
 
 function endOfMarkdown(text: string): number {
@@ -60,10 +60,10 @@ function endOfMarkdown(text: string): number {
   return newline > MAX_LENGTH / 2 ? newline + 1 : MAX_LENGTH;
 }
 
-function read(text: string): readonly Block[] {
-  if (TOO_DEEP.test(text) || longestParagraph(text) > MAX_PARAGRAPH) return [{ kind: "plain", text }];
+function parseBlocks(text: string): readonly Block[] {
+  if (DEEP_NESTING.test(text) || longestParagraph(text) > MAX_PARAGRAPH) return [{ kind: "plain", text }];
   try {
-    return inOrder(blocksOf(lexer(text), 0));
+    return fixLevels(blocksOf(lexer(text), 0));
   } catch {
     // `lexer` has overflowed the stack.
     return [{ kind: "plain", text }];
@@ -71,7 +71,7 @@ function read(text: string): readonly Block[] {
 }
 
 /** Limits `level` to one more than the previous heading's, so that no level is skipped on the way down. */
-function inOrder(blocks: readonly Block[]): readonly Block[] {
+function fixLevels(blocks: readonly Block[]): readonly Block[] {
   let last = 2;
   return blocks.map((block) => {
     if (block.kind !== "heading") return block;

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { wordsOf } from "../net/api.ts";
+import { messageOf } from "../net/api.ts";
 import { displayText } from "./text.ts";
 
 interface Shown {
@@ -18,7 +18,7 @@ export function Problem({ of: error, what, children }: Shown) {
     <div class="problem" role="alert">
       <p>
         {what !== undefined && <strong>{what}. </strong>}
-        {displayText(wordsOf(error))}
+        {displayText(messageOf(error))}
       </p>
       {children}
     </div>

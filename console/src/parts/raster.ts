@@ -12,10 +12,10 @@ const MAX_BYTES = 12_000_000;
 const [MAX_SIDE, MAX_PIXELS] = [16_384, 40_000_000];
 
 /** Bytes of a picture that is safe to show. Throws an Error with the reason for any other. */
-export function rasterOf(base64: string): { readonly bytes: Uint8Array<ArrayBuffer>; readonly raster: Raster } {
+export function readRaster(base64: string): { readonly bytes: Uint8Array<ArrayBuffer>; readonly raster: Raster } {
   if (base64.length * 0.75 > MAX_BYTES) throw new Error("It is larger than 12 MB.");
   const bytes = bytesOf(base64);
-  const raster = bytes && headerOf(bytes);
+  const raster = bytes && readHeader(bytes);
   if (!bytes || !raster) throw new Error("It is not a PNG, JPEG, GIF or WebP.");
   const { height, width } = raster;
   const isShown = width > 0 && height > 0 && width <= MAX_SIDE && height <= MAX_SIDE && width * height <= MAX_PIXELS;
@@ -31,7 +31,7 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {
   }
 }
 
-function headerOf(bytes: Uint8Array): Raster | undefined {
+function readHeader(bytes: Uint8Array): Raster | undefined {
   const view = new DataView(bytes.buffer);
   const begins = (text: string, at = 0) => text === String.fromCharCode(...bytes.subarray(at, at + text.length));
   try {

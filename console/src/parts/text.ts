@@ -3,7 +3,7 @@
  * ⟨U+XXXX⟩.
  */
 export function displayText(text: string): string {
-  return text.replace(TERMINAL, "").replace(UNSEEN, shown);
+  return text.replace(TERMINAL, "").replace(INVISIBLE, writeOut);
 }
 
 /** Like `displayText`, on one line. */
@@ -15,9 +15,9 @@ export function displayLine(text: string): string {
 const TERMINAL = new RegExp(String.raw`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])`, "g");
 
 /** Control characters, bidirectional controls and characters without width. */
-const UNSEEN = /\p{Cc}|\p{Bidi_Control}|[\u{200b}\u{2060}-\u{2064}\u{feff}]/gu;
+const INVISIBLE = /\p{Cc}|\p{Bidi_Control}|[\u{200b}\u{2060}-\u{2064}\u{feff}]/gu;
 
-function shown(character: string): string {
+function writeOut(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   if (character === "\n" || character === "\t") return character;
   if (character === "\r") return "";

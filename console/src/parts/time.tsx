@@ -1,6 +1,6 @@
 import { useComputed } from "@preact/signals";
 import { now } from "../state/clock.ts";
-import { ago, moment, ticking } from "./format.ts";
+import { ago, moment, runningDuration } from "./format.ts";
 
 /** Time since `at` in words, updated with `now`. */
 export function Ago({ at }: { readonly at: number }) {
@@ -23,6 +23,6 @@ export function Since({ at }: { readonly at: number }) {
 }
 
 function SinceText({ at }: { readonly at: number }) {
-  const text = useComputed(() => ticking(now.value - at));
+  const text = useComputed(() => runningDuration(now.value - at));
   return <>{text}</>;
 }

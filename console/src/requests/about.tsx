@@ -3,11 +3,11 @@ import type { ActionBodies, PendingRequest } from "../../../src/console/wire.ts"
 import type { Risk } from "../../../src/domain/approvals/risk.ts";
 import { post } from "../net/api.ts";
 import { ActionButton } from "../parts/action-button.tsx";
-import { leftWords, moment } from "../parts/format.ts";
-import { whoWords } from "../state/answer-source.ts";
+import { timeLeft, moment } from "../parts/format.ts";
+import { approverName } from "../state/answer-source.ts";
 import { now } from "../state/clock.ts";
 import { EscapedText } from "./escaped-text.tsx";
-import { thenWords } from "./words/deciders.ts";
+import { laterApprovers } from "./words/deciders.ts";
 import { RISK_WORDS } from "./words/subject.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./requests.module.css";
@@ -73,11 +73,11 @@ function Waits({
 }: {
   readonly request: PendingRequest;
 }) {
-  const then = thenWords(approver, approvals);
+  const then = laterApprovers(approver, approvals);
   const isLast = approverDeadline >= expiresAt;
   return (
     <>
-      {whoWords(approver)}
+      {approverName(approver)}
       {!isLast && (
         <>
           , <Until at={approverDeadline} /> left
@@ -106,7 +106,7 @@ function MoreTime({ request: { requestId, sessionId } }: { readonly request: Pen
 function Until({ at }: { readonly at: number }) {
   return (
     <time class={styles["left"]} aria-live="off" dateTime={new Date(at).toISOString()} title={moment(at)}>
-      {leftWords(at - now.value)}
+      {timeLeft(at - now.value)}
     </time>
   );
 }

@@ -13,7 +13,7 @@ const heights = new Map<string, number>();
 
 let hand: Hand;
 /** True while the pointer is over the cards or between them: no card may move then. */
-const isHandOnCards = signal(false);
+const isPointerOnCards = signal(false);
 
 /**
  * Notes all cards on each change of size, because a growing card moves the cards below. Waits for a frame, since the view may
@@ -21,23 +21,23 @@ const isHandOnCards = signal(false);
  */
 const observer = new ResizeObserver(() => requestAnimationFrame(noteAll));
 addEventListener("scroll", noteAll, { passive: true });
-for (const event of ["pointermove", "pointerdown"] as const) addEventListener(event, noteHand, { passive: true });
-document.documentElement.addEventListener("pointerleave", () => (isHandOnCards.value = false));
+for (const event of ["pointermove", "pointerdown"] as const) addEventListener(event, notePointer, { passive: true });
+document.documentElement.addEventListener("pointerleave", () => (isPointerOnCards.value = false));
 
 function noteAll(): void {
-  for (const [key, card] of cards) note(key, card);
+  for (const [key, card] of cards) noteCard(key, card);
 }
 
-function note(key: string, card: HTMLElement): void {
+function noteCard(key: string, card: HTMLElement): void {
   const box = card.getBoundingClientRect();
   heights.set(key, box.height);
   guard.note(key, box, { hand, scrolled: scrollY, now: performance.now() });
 }
 
-function noteHand({ clientX: x, clientY: y, pointerType }: PointerEvent): void {
+function notePointer({ clientX: x, clientY: y, pointerType }: PointerEvent): void {
   const isFinger = pointerType === "touch";
   hand = isFinger ? "anywhere" : { x, y };
-  isHandOnCards.value = !isFinger && isAmongCards({ x, y });
+  isPointerOnCards.value = !isFinger && isAmongCards({ x, y });
 }
 
 function isAmongCards(point: Point): boolean {
@@ -47,7 +47,7 @@ function isAmongCards(point: Point): boolean {
   return isWithin({ top, bottom, left, right }, point);
 }
 
-/** Guards the card while mounted. An unmounted card passes the focus on, with `leave` or `focusHeading`. */
+/** Guards the card while mounted. An unmounted card passes the focus on, with `focusNextCard` or `focusHeading`. */
 export function useGuard(draft: Draft, card: RefObject<HTMLElement | null>): void {
   useLayoutEffect(() => {
     const { key } = draft;
@@ -56,9 +56,9 @@ export function useGuard(draft: Draft, card: RefObject<HTMLElement | null>): voi
     cards.set(key, element);
     observer.observe(element);
     observer.observe(document.body);
-    note(key, element);
+    noteCard(key, element);
     return () => {
-      if (draft.isSending.value) leave(key);
+      if (draft.isSending.value) focusNextCard(key);
       else if (hasFocus(element)) focusHeading();
       observer.unobserve(element);
       cards.delete(key);
@@ -73,7 +73,7 @@ export function useGuard(draft: Draft, card: RefObject<HTMLElement | null>): voi
  * pointer.
  */
 export function useHeight({ key }: Draft, card: RefObject<HTMLElement | null>, isKept: boolean): void {
-  const keeps = isKept && isHandOnCards.value;
+  const keeps = isKept && isPointerOnCards.value;
   useLayoutEffect(() => {
     const height = heights.get(key);
     card.current?.style.setProperty("min-height", keeps && height !== undefined ? `${String(height)}px` : "");
@@ -94,7 +94,7 @@ function hasFocus(card: HTMLElement): boolean {
 const OPEN = "[data-request]:not([data-answered])";
 
 /** Moves the focus of an answered card to the next open card, otherwise to the first, otherwise to the heading of the view. */
-export function leave(key: string): void {
+export function focusNextCard(key: string): void {
   const from = cards.get(key);
   if (!from || !hasFocus(from)) return;
   const waiting = [...document.querySelectorAll<HTMLElement>(OPEN)].filter((each) => each !== from);
@@ -103,11 +103,11 @@ export function leave(key: string): void {
   if (!target) return focusHeading();
   guard.focus(target.dataset["request"] ?? "", performance.now());
   // Does not scroll under a pointer on the cards: the user moves on alone.
-  target.focus({ preventScroll: isHandOnCards.value });
+  target.focus({ preventScroll: isPointerOnCards.value });
 }
 
 /** Moves the focus to the card itself after an answer elsewhere: in another card, typed letters would press buttons. */
-export function stay(key: string): void {
+export function focusOwnCard(key: string): void {
   const card = cards.get(key);
   if (card && hasFocus(card)) card.focus();
 }

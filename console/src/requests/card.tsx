@@ -3,14 +3,14 @@ import type { PendingRequest } from "../../../src/console/wire.ts";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
 import { About, RiskBadge } from "./about.tsx";
-import { type Draft, draftOf } from "./draft.ts";
+import { type Draft, getDraft } from "./draft.ts";
 import { InputShown } from "./input.tsx";
 import { PermissionForm } from "./forms/permission-form.tsx";
 import { EscapedText } from "./escaped-text.tsx";
 import { PlanForm } from "./forms/plan-form.tsx";
 import { useGuard, useHeight } from "./card-focus.ts";
 import { QuestionForm } from "./forms/question-form.tsx";
-import { whyOnlyLook } from "./words/deciders.ts";
+import { whyReadOnly } from "./words/deciders.ts";
 import { headline } from "./words/subject.ts";
 import type { RefObject } from "preact";
 import { keysAreOn } from "../state/keys.ts";
@@ -27,7 +27,7 @@ interface Props {
 
 /** Card with a request and the form to answer; after the answer, the outcome. */
 export function RequestCard({ heading: Heading = "h2", isHidden = false, request }: Props) {
-  const draft = draftOf(request);
+  const draft = getDraft(request);
   const card = useRef<HTMLElement>(null);
   useGuard(draft, card);
   const outcome = draft.outcome.value;
@@ -51,7 +51,7 @@ export function RequestCard({ heading: Heading = "h2", isHidden = false, request
         </Heading>
         {request.type === "permission" && !isAnswered && <Tags request={request} />}
       </header>
-      {!isAnswered && <Open request={request} draft={draft} />}
+      {!isAnswered && <OpenBody request={request} draft={draft} />}
       <p class={styles["outcome"]} role="status" title={outcome}>
         {isAnswered ? <EscapedText text={outcome} /> : draft.isSending.value ? "Sending…" : ""}
       </p>
@@ -81,8 +81,8 @@ function AgentLine({ request: { agent, sessionId } }: { readonly request: Pendin
 }
 
 /** Body of an unanswered card. */
-function Open({ draft, request }: { readonly request: PendingRequest; readonly draft: Draft }) {
-  const only = me.value && whyOnlyLook(me.value, request.approvals);
+function OpenBody({ draft, request }: { readonly request: PendingRequest; readonly draft: Draft }) {
+  const only = me.value && whyReadOnly(me.value, request.approvals);
   const form = { request, draft, mayAnswer: me.value !== undefined && only === undefined };
   return (
     <div>

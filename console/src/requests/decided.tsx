@@ -1,4 +1,4 @@
-import type { Decided } from "../../../src/console/wire.ts";
+import type { Decision } from "../../../src/console/wire.ts";
 import { Ago } from "../parts/time.tsx";
 import { SessionName } from "../parts/session-name.tsx";
 import { hrefOf } from "../state/route.ts";
@@ -6,22 +6,22 @@ import { isMine } from "./draft.ts";
 import { EscapedText } from "./escaped-text.tsx";
 import { isUndecided } from "../state/answer-source.ts";
 import { decidedName, decidedWords } from "./words/deciders.ts";
-import { keyOf } from "./words/shown.ts";
+import { requestKey } from "./words/shown-requests.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./requests.module.css";
 
-export function DecidedList({ decided }: { readonly decided: readonly Decided[] }) {
+export function DecidedList({ decided }: { readonly decided: readonly Decision[] }) {
   if (decided.length === 0) return <p class="soft">No decisions yet.</p>;
   return (
     <ol class={styles["decided"]}>
       {decided.map((each) => (
-        <Row key={keyOf(each)} decided={each} />
+        <Row key={requestKey(each)} decided={each} />
       ))}
     </ol>
   );
 }
 
-function Row({ decided }: { readonly decided: Decided }) {
+function Row({ decided }: { readonly decided: Decision }) {
   const { at, behavior, by, eventId, message, remembered = [], sessionId, title } = decided;
   const [sign, mark] = isUndecided(by) ? [undefined, "■"] : [`sign-${behavior}`, behavior === "allow" ? "✓" : "✕"];
   const where = eventId === undefined ? "" : `?event=${String(eventId)}`;

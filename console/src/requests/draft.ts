@@ -4,7 +4,7 @@ import { requests } from "../state/live.ts";
 import { editableOf } from "./words/answer.ts";
 import type { Doubt } from "./words/misclick-guard.ts";
 import { NO_CHOICE, questionsIn, type Choice } from "./words/questions.ts";
-import { keyOf } from "./words/shown.ts";
+import { requestKey } from "./words/shown-requests.ts";
 
 /** Unfinished answer. Kept in `drafts`, outside of the cards, so that neither a new list nor another view loses the answer. */
 export interface Draft {
@@ -27,8 +27,8 @@ export interface Draft {
 
 const drafts = new Map<string, Draft>();
 
-export function draftOf(request: PendingRequest): Draft {
-  const key = keyOf(request);
+export function getDraft(request: PendingRequest): Draft {
+  const key = requestKey(request);
   const known = drafts.get(key);
   if (known) return known;
   const draft: Draft = {
@@ -43,7 +43,7 @@ export function draftOf(request: PendingRequest): Draft {
     takesFocus: false,
     isMine: false,
   };
-  forgetOld();
+  dropOldDrafts();
   drafts.set(key, draft);
   return draft;
 }
@@ -51,20 +51,20 @@ export function draftOf(request: PendingRequest): Draft {
 const MAX_DRAFTS = 200;
 
 /** Drops drafts of requests that are no longer open, above `MAX_DRAFTS`. */
-function forgetOld(): void {
+function dropOldDrafts(): void {
   if (drafts.size < MAX_DRAFTS) return;
-  const wanted = new Set(requests.peek().map(keyOf));
+  const wanted = new Set(requests.peek().map(requestKey));
   for (const key of drafts.keys()) if (!wanted.has(key)) drafts.delete(key);
 }
 
 /** Stores typed text and clears `problem`. */
-export function write(draft: Draft, filled: { readonly message?: string; readonly edited?: string }): void {
+export function setText(draft: Draft, filled: { readonly message?: string; readonly edited?: string }): void {
   if (filled.message !== undefined) draft.message.value = filled.message;
   if (filled.edited !== undefined) draft.edited.value = filled.edited;
   draft.problem.value = "";
 }
 
-export function choose(draft: Draft, choices: readonly Choice[]): void {
+export function setChoices(draft: Draft, choices: readonly Choice[]): void {
   draft.choices.value = choices;
   draft.problem.value = "";
 }
@@ -76,7 +76,7 @@ export const DOUBTS: Readonly<Record<Doubt, string>> = {
   focused: "The focus just moved to this request. Review it, then press the key again.",
 };
 
-export function complain(draft: Draft, problem: string): void {
+export function showProblem(draft: Draft, problem: string): void {
   draft.problem.value = problem;
 }
 
@@ -93,7 +93,7 @@ export function takeFocus(draft: Draft): boolean {
   return takesFocus;
 }
 
-/** True if this page sent the answer; false after `forgetOld` has dropped the draft. */
-export function isMine(of: Parameters<typeof keyOf>[0]): boolean {
-  return drafts.get(keyOf(of))?.isMine === true;
+/** True if this page sent the answer; false after `dropOldDrafts` has dropped the draft. */
+export function isMine(of: Parameters<typeof requestKey>[0]): boolean {
+  return drafts.get(requestKey(of))?.isMine === true;
 }

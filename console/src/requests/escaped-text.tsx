@@ -3,10 +3,10 @@ import styles from "./requests.module.css";
 
 /** Shows text of an agent with invisible characters written out and marked; see `splitInvisible`. */
 export function EscapedText({ text }: { readonly text: string }) {
-  return <bdi>{splitInvisible(text).map(shown)}</bdi>;
+  return <bdi>{splitInvisible(text).map(renderPiece)}</bdi>;
 }
 
-function shown({ isOdd, text }: Piece, place: number) {
+function renderPiece({ isOdd, text }: Piece, place: number) {
   if (!isOdd) return text;
   return (
     <mark key={place} class={styles["odd"]}>

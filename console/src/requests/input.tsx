@@ -3,7 +3,7 @@ import type { JsonObject } from "../../../src/domain/json.ts";
 import { Code, mayScroll, EscapedText } from "./escaped-text.tsx";
 import { type Change as Changed, shapeOf } from "./words/subject.ts";
 import { useMemo } from "preact/hooks";
-import { changedLines, type Run } from "../parts/diff-lines.ts";
+import { changedLines, type LineRun } from "../parts/diff-lines.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./requests.module.css";
 
@@ -74,7 +74,7 @@ function Value({ name, value }: { readonly name: string; readonly value: unknown
 /** Change of a file with every line, because an approval covers all lines. */
 function Change({ after, before }: Changed) {
   // Memoized, because each change in the list of requests would render thousands of lines again.
-  const lines = useMemo(() => changedLines(before, after).map(shown), [before, after]);
+  const lines = useMemo(() => changedLines(before, after).map(renderRun), [before, after]);
   return (
     <pre
       class={classNames(styles, "code", "change")}
@@ -88,13 +88,13 @@ function Change({ after, before }: Changed) {
   );
 }
 
-const HEARD = { same: "", added: "Added: ", removed: "Removed: " } as const;
+const SPOKEN = { same: "", added: "Added: ", removed: "Removed: " } as const;
 
-/** Renders few elements: only the first line of a run has the hidden word of `HEARD`. */
-function shown({ kind, lines }: Run) {
+/** Renders few elements: only the first line of a run has the hidden word of `SPOKEN`. */
+function renderRun({ kind, lines }: LineRun) {
   return lines.map((line, place) => (
     <span key={place} class={classNames(styles, "line", `line-${kind}`)}>
-      {place === 0 && kind !== "same" && <span class="visually-hidden">{HEARD[kind]}</span>}
+      {place === 0 && kind !== "same" && <span class="visually-hidden">{SPOKEN[kind]}</span>}
       <EscapedText text={line} />
     </span>
   ));

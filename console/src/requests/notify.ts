@@ -3,7 +3,7 @@ import type { PendingRequest } from "../../../src/console/wire.ts";
 import { requests } from "../state/live.ts";
 import { hrefOf } from "../state/route.ts";
 import { escapeInvisible } from "./words/invisible.ts";
-import { keyOf } from "./words/shown.ts";
+import { requestKey } from "./words/shown-requests.ts";
 
 /** Browser notifications of new requests. Off by default. */
 
@@ -11,9 +11,9 @@ const NAME = "claude-agents-mcp console notices";
 
 export type Notices = "off" | "on" | "blocked" | "unknown";
 
-export const notices = signal<Notices>(whatHolds());
+export const notices = signal<Notices>(readState());
 
-function whatHolds(): Notices {
+function readState(): Notices {
   if (!("Notification" in globalThis)) return "unknown";
   if (Notification.permission === "denied") return "blocked";
   return Notification.permission === "granted" && localStorage.getItem(NAME) === "on" ? "on" : "off";
@@ -22,12 +22,12 @@ function whatHolds(): Notices {
 export async function switchOn(): Promise<void> {
   const permission = await Notification.requestPermission();
   if (permission === "granted") localStorage.setItem(NAME, "on");
-  notices.value = whatHolds();
+  notices.value = readState();
 }
 
 export function switchOff(): void {
   localStorage.removeItem(NAME);
-  notices.value = whatHolds();
+  notices.value = readState();
 }
 
 let known: ReadonlySet<string> = new Set();
@@ -36,8 +36,8 @@ let known: ReadonlySet<string> = new Set();
 export function startNotifications(): void {
   effect(() => {
     const open = requests.value;
-    const isNew = open.filter((request) => !known.has(keyOf(request)));
-    known = new Set(open.map(keyOf));
+    const isNew = open.filter((request) => !known.has(requestKey(request)));
+    known = new Set(open.map(requestKey));
     if (notices.value === "on" && !document.hasFocus()) for (const request of isNew) notify(request);
   });
 }
@@ -48,7 +48,7 @@ function notify(request: PendingRequest): void {
   try {
     const notice = new Notification(escapeInvisible(title === "" ? "Claude Code" : title), {
       body: `Waiting for your approval: ${escapeInvisible(toolName)}`,
-      tag: keyOf(request),
+      tag: requestKey(request),
     });
     notice.addEventListener("click", () => {
       focus();

@@ -1,20 +1,20 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Decided, PendingRequest, RequestList } from "../../../src/console/wire.ts";
-import { draftOf } from "./draft.ts";
-import { stay } from "./card-focus.ts";
+import type { Decision, PendingRequest, RequestList } from "../../../src/console/wire.ts";
+import { getDraft } from "./draft.ts";
+import { focusOwnCard } from "./card-focus.ts";
 import { decidedWords } from "./words/deciders.ts";
-import { keyOf, CLOSED_SHOWN_MS, type Shown, shownNow } from "./words/shown.ts";
+import { requestKey, CLOSED_SHOWN_MS, type Shown, updateShown } from "./words/shown-requests.ts";
 import { get } from "../net/api.ts";
 import { connection } from "../state/live.ts";
 
 /** Open requests and, until the user could read the decision (`CLOSED_SHOWN_MS`), closed requests. Oldest first. */
 export function useShownRequests(
   open: readonly PendingRequest[],
-  decided: readonly Decided[] | undefined,
+  decided: readonly Decision[] | undefined,
 ): readonly Shown[] {
   const [shown, setShown] = useState<readonly Shown[]>([]);
   useEffect(() => {
-    const look = () => setShown((before) => shownNow(before, open, Date.now()));
+    const look = () => setShown((before) => updateShown(before, open, Date.now()));
     look();
     const timer = setTimeout(look, CLOSED_SHOWN_MS + 100);
     return () => clearTimeout(timer);
@@ -28,17 +28,17 @@ export function useShownRequests(
 const GONE = "No longer open.";
 
 /** Fills in `outcome` for decisions made elsewhere; `sendAnswer` sets `outcome` for the user's own. */
-function showOutcome(request: PendingRequest, decided: readonly Decided[] = []): void {
-  const { isSending, key, outcome } = draftOf(request);
+function showOutcome(request: PendingRequest, decided: readonly Decision[] = []): void {
+  const { isSending, key, outcome } = getDraft(request);
   if (isSending.value || (outcome.value !== "" && outcome.value !== GONE)) return;
-  const known = decided.find((each) => keyOf(each) === keyOf(request));
-  stay(key);
+  const known = decided.find((each) => requestKey(each) === requestKey(request));
+  focusOwnCard(key);
   outcome.value = known ? `${decidedWords(known)}.` : GONE;
 }
 
 /** Latest decisions. Reloads when `openKeys` changes, because a request was decided then. */
 export function useRecentDecisions(openKeys: string) {
-  const [decided, setDecided] = useState<readonly Decided[]>();
+  const [decided, setDecided] = useState<readonly Decision[]>();
   const [problem, setProblem] = useState<unknown>();
   const isLive = connection.value === "live";
   useEffect(() => {

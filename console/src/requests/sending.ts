@@ -1,10 +1,10 @@
 import type { AnswerBody, PendingRequest, RequestList } from "../../../src/console/wire.ts";
-import { ApiProblem, get, post, wordsOf } from "../net/api.ts";
+import { ApiProblem, get, post, messageOf } from "../net/api.ts";
 import type { Draft } from "./draft.ts";
-import { leave } from "./card-focus.ts";
+import { focusNextCard } from "./card-focus.ts";
 import { doneWords } from "./words/answer.ts";
 import { decidedWords } from "./words/deciders.ts";
-import { keyOf } from "./words/shown.ts";
+import { requestKey } from "./words/shown-requests.ts";
 
 /** Sends an answer once; `draft.outcome` or `draft.problem` gets the result. */
 export async function sendAnswer(request: PendingRequest, draft: Draft, body: AnswerBody): Promise<void> {
@@ -16,11 +16,11 @@ export async function sendAnswer(request: PendingRequest, draft: Draft, body: An
     await post(`sessions/${session ?? ""}/requests/${id ?? ""}`, body);
     draft.isMine = true;
     draft.outcome.value = doneWords(request, body);
-    leave(draft.key);
+    focusNextCard(draft.key);
   } catch (error) {
     if (isTooLate(error)) {
-      draft.outcome.value = await lateWords(request, error);
-      leave(draft.key);
+      draft.outcome.value = await describeEarlierAnswer(request, error);
+      focusNextCard(draft.key);
     } else draft.problem.value = problemWords(error);
   } finally {
     draft.isSending.value = false;
@@ -33,12 +33,12 @@ function isTooLate(error: unknown): error is ApiProblem {
 
 function problemWords(error: unknown): string {
   const isUnreachable = error instanceof ApiProblem && error.status === 0;
-  return `${wordsOf(error)} ${isUnreachable ? "Your answer may not have arrived. Send it again when the server is back." : "The request is still open."}`;
+  return `${messageOf(error)} ${isUnreachable ? "Your answer may not have arrived. Send it again when the server is back." : "The request is still open."}`;
 }
 
 /** Describes the decision that was made before this page's answer. */
-async function lateWords(request: PendingRequest, problem: ApiProblem): Promise<string> {
+async function describeEarlierAnswer(request: PendingRequest, problem: ApiProblem): Promise<string> {
   const list = await get<RequestList>("requests").catch(() => undefined);
-  const decided = list?.decided.find((each) => keyOf(each) === keyOf(request));
+  const decided = list?.decided.find((each) => requestKey(each) === requestKey(request));
   return decided ? `Already answered: ${decidedWords(decided)}.` : `Already answered. ${problem.message}`;
 }

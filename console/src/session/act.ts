@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { ActionBodies } from "../../../src/console/wire.ts";
-import { post, wordsOf } from "../net/api.ts";
+import { post, messageOf } from "../net/api.ts";
 
 /** Posts an action on the session. Effects arrive on the stream. */
 export async function act<A extends keyof ActionBodies, T = unknown>(
@@ -30,7 +30,7 @@ export function useAttempt(): Attempt {
       await what();
       return true;
     } catch (error) {
-      setProblem(wordsOf(error));
+      setProblem(messageOf(error));
       return false;
     } finally {
       setBusy(false);

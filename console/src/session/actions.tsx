@@ -81,7 +81,7 @@ function CancelDialog({ detail, onClose }: Props) {
       onConfirm={cancel}
       onClose={onClose}
     >
-      <p>{wordsOfCancel(detail)} The log stays readable here.</p>
+      <p>{cancelText(detail)} The log stays readable here.</p>
       <label>
         Reason (optional)
         <input value={reason} maxLength={500} onInput={(event) => setReason(event.currentTarget.value)} />
@@ -90,7 +90,7 @@ function CancelDialog({ detail, onClose }: Props) {
   );
 }
 
-function wordsOfCancel(detail: SessionDetail): string {
+function cancelText(detail: SessionDetail): string {
   const { queued } = detail;
   const does = [
     ...(isAtWork(detail) ? ["stops the running turn"] : []),

@@ -5,7 +5,7 @@ import { Since } from "../parts/time.tsx";
 import { displayText } from "../parts/text.ts";
 import { Actions } from "./actions.tsx";
 import { Remembered } from "./remembered.tsx";
-import { isAtWork, wordsOfWait } from "./status.ts";
+import { isAtWork, waitText } from "./status.ts";
 import { Title } from "./title.tsx";
 import styles from "./session.module.css";
 import facts from "../parts/facts.module.css";
@@ -20,7 +20,7 @@ export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
       </div>
       <p class={styles["line"]}>
         <span class={styles["now"]} role="status">
-          <Status status={status} /> {wordsOfWait(detail)}
+          <Status status={status} /> {waitText(detail)}
         </span>
         {detail.turnStartedAt !== undefined && isAtWork(detail) && (
           <span class="number">

@@ -27,11 +27,11 @@ export function queryOf({ statuses, text, cwd }: Filters): URLSearchParams {
   return query;
 }
 
-export function areNone({ statuses, text, cwd }: Filters): boolean {
+export function isUnfiltered({ statuses, text, cwd }: Filters): boolean {
   return statuses.length === 0 && text.trim() === "" && cwd === "";
 }
 
 /** Checks `statuses` and `cwd`. Only the server can match `text`. */
-export function fits({ statuses, cwd }: Filters, row: SessionRow): boolean {
+export function matchesRow({ statuses, cwd }: Filters, row: SessionRow): boolean {
   return (statuses.length === 0 || statuses.includes(row.status)) && (cwd === "" || cwd === row.cwd);
 }

@@ -25,9 +25,9 @@ export const problem = signal<unknown>(undefined);
 /** Directories of all sessions seen, to choose from. */
 export const directories = signal<readonly string[]>([]);
 
-let asked = NO_FILTERS;
+let currentFilters = NO_FILTERS;
 /** Number of the latest `load`; earlier answers are ignored. */
-let turn = 0;
+let latestLoad = 0;
 /** Rows changed since the latest `load` began. */
 let changedMeanwhile: SessionRow[] = [];
 let isHeld = false;
@@ -39,21 +39,21 @@ const FRESH_MS = 3_000;
 
 /** Loads the list for `filters`. The previous list stays until the answer arrives. */
 export async function show(filters: Filters): Promise<void> {
-  asked = filters;
-  const mine = turn + 1;
+  currentFilters = filters;
+  const mine = latestLoad + 1;
   try {
     await load(async () => firstPage(filters));
-    if (mine === turn) problem.value = undefined;
+    if (mine === latestLoad) problem.value = undefined;
   } catch (error) {
     // Ignores an unreachable server: `ConnectionBanner` reports the outage, and `watch` reloads the list afterwards.
     const isShown = listing.value !== undefined && key(listing.value.filters) === key(filters);
     const isGone = error instanceof ApiProblem && error.status === 0;
-    if (mine === turn && !(isGone && isShown)) problem.value = error;
+    if (mine === latestLoad && !(isGone && isShown)) problem.value = error;
   }
 }
 
 async function firstPage(filters: Filters): Promise<Listing> {
-  const page = await ask(filters);
+  const page = await fetchPage(filters);
   const before = listing.value;
   const isSame = before !== undefined && key(before.filters) === key(filters);
   const rows = isSame ? rejoin(page, before.rows) : page.sessions;
@@ -62,7 +62,7 @@ async function firstPage(filters: Filters): Promise<Listing> {
 }
 
 export async function reload(): Promise<void> {
-  await show(asked);
+  await show(currentFilters);
 }
 
 /** Throws `ApiProblem`. */
@@ -70,7 +70,7 @@ export async function loadMore(): Promise<void> {
   const before = listing.value;
   if (before?.next === undefined) return;
   await load(async () => {
-    const { sessions, next } = await ask(before.filters, before.next);
+    const { sessions, next } = await fetchPage(before.filters, before.next);
     const isThere = new Set(before.rows.map(({ id }) => id));
     const rows = [...before.rows, ...sessions.filter(({ id }) => !isThere.has(id))];
     return { filters: before.filters, rows, ...(next !== undefined && { next }) };
@@ -78,7 +78,7 @@ export async function loadMore(): Promise<void> {
 }
 
 /** Keeps all rows in place while the pointer or the focus is on a row. */
-export function hold(on: boolean): void {
+export function holdRows(on: boolean): void {
   isHeld = on;
   const now = listing.value;
   if (!on && now) listing.value = { ...now, rows: newestFirst(now.rows) };
@@ -99,9 +99,10 @@ export function watch(): () => void {
       if (performance.now() - askedAt > FRESH_MS) void reload();
     }),
     onRows((changed) => {
-      take(changed);
+      applyChanges(changed);
       const shown = new Set(listing.value?.rows.map(({ id }) => id));
-      if (asked.text !== "" && changed.some(({ id }) => !shown.has(id))) timer ??= setTimeout(again, ASK_AGAIN_MS);
+      if (currentFilters.text !== "" && changed.some(({ id }) => !shown.has(id)))
+        timer ??= setTimeout(again, ASK_AGAIN_MS);
     }),
     () => clearTimeout(timer),
   ];
@@ -110,7 +111,7 @@ export function watch(): () => void {
   };
 }
 
-function take(changed: readonly SessionRow[]): void {
+function applyChanges(changed: readonly SessionRow[]): void {
   changedMeanwhile.push(...changed);
   const now = listing.value;
   if (!now) return;
@@ -119,22 +120,22 @@ function take(changed: readonly SessionRow[]): void {
 }
 
 async function load(step: () => Promise<Listing>): Promise<void> {
-  const mine = ++turn;
+  const mine = ++latestLoad;
   changedMeanwhile = [];
   askedAt = performance.now();
   isLoading.value = true;
   try {
     const loaded = await step();
-    if (mine !== turn) return;
+    if (mine !== latestLoad) return;
     const rows = merge(loaded.rows, changedMeanwhile, { filters: loaded.filters, hold: isHeld });
     listing.value = { ...loaded, rows };
     learnDirectories(rows);
   } finally {
-    if (mine === turn) isLoading.value = false;
+    if (mine === latestLoad) isLoading.value = false;
   }
 }
 
-async function ask({ statuses, text, cwd }: Filters, before?: string): Promise<SessionList> {
+async function fetchPage({ statuses, text, cwd }: Filters, before?: string): Promise<SessionList> {
   const sought = text.trim();
   return get<SessionList>("sessions", {
     status: statuses,
@@ -159,7 +160,7 @@ function key(filters: Filters): string {
 export function startList(): void {
   effect(() => {
     if (me.value) return;
-    turn++;
+    latestLoad++;
     listing.value = undefined;
     directories.value = [];
   });

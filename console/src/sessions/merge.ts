@@ -1,5 +1,5 @@
 import type { SessionRow } from "../../../src/console/wire.ts";
-import { fits, type Filters } from "./filters.ts";
+import { matchesRow, type Filters } from "./filters.ts";
 
 type Rows = readonly SessionRow[];
 
@@ -12,7 +12,7 @@ export function merge(rows: Rows, changed: Rows, { filters, hold }: { filters: F
   for (const row of changed) {
     const old = all.get(row.id);
     if (old && old.lastEventId > row.lastEventId) continue;
-    if (!fits(filters, row)) all.delete(row.id);
+    if (!matchesRow(filters, row)) all.delete(row.id);
     else if (old || filters.text === "") all.set(row.id, row);
   }
   if (!hold) return newestFirst([...all.values()]);

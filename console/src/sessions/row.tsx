@@ -5,7 +5,7 @@ import { displayLine, displayText } from "../parts/text.ts";
 import { SessionName } from "../parts/session-name.tsx";
 import { Status } from "../parts/status.tsx";
 import { Ago, Since } from "../parts/time.tsx";
-import { whoWords } from "../state/answer-source.ts";
+import { approverName } from "../state/answer-source.ts";
 import { hrefOf } from "../state/route.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./sessions.module.css";
@@ -57,7 +57,7 @@ function Fact({ of: text }: { readonly of: ComponentChildren }) {
 }
 
 function waitsWords({ requests, waitsFor }: SessionRow): string {
-  const whom = waitsFor.map(whoWords).join(" and ");
+  const whom = waitsFor.map(approverName).join(" and ");
   return `${count(requests, "request")}${whom === "" ? "" : ` for ${whom}`}`;
 }
 

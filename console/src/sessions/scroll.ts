@@ -2,7 +2,7 @@
  * Place in the list, so that "back" from a session shows the opened row where it was, even if the list has changed. Stored in
  * `history.state`, so that a link to the list starts at the top.
  */
-interface Left {
+interface SavedPlace {
   readonly scrolled: number;
   /** Link of the opened row, and distance from the top of the window, px. */
   readonly row?: { readonly href: string; readonly top: number };
@@ -10,20 +10,20 @@ interface Left {
 
 const ROW = "a[data-row]";
 
-export interface Return {
+export interface PlaceRestorer {
   /** Restores the place; to be called after each render of the list. */
   readonly put: () => void;
   readonly end: () => void;
 }
 
-export function beginReturn(): Return {
-  let left = leftOf(history.state);
+export function startPlaceRestorer(): PlaceRestorer {
+  let left = readSavedPlace(history.state);
   let hasFocused = false;
-  const remember = (row?: Left["row"]) => {
-    const state: Left = { scrolled: scrollY, ...(row && { row }) };
+  const remember = (row?: SavedPlace["row"]) => {
+    const state: SavedPlace = { scrolled: scrollY, ...(row && { row }) };
     history.replaceState(state, "");
   };
-  const onScrollEnd = () => remember(leftOf(history.state)?.row);
+  const onScrollEnd = () => remember(readSavedPlace(history.state)?.row);
   // A user who scrolls, clicks or types is not moved.
   const onAct = () => {
     left = undefined;
@@ -55,7 +55,7 @@ export function beginReturn(): Return {
 
 const ACTS = ["wheel", "touchmove", "pointerdown", "keydown"];
 
-function leftOf(state: unknown): Left | undefined {
+function readSavedPlace(state: unknown): SavedPlace | undefined {
   if (typeof state !== "object" || state === null || !("scrolled" in state)) return undefined;
   const scrolled = Number(state.scrolled);
   const row = "row" in state && typeof state.row === "object" && state.row !== null ? state.row : {};

@@ -2,7 +2,7 @@ import type { ComponentChildren, InputHTMLAttributes } from "preact";
 import { useEffect } from "preact/hooks";
 import { directories, reload } from "../sessions/list.ts";
 import { me } from "../state/me.ts";
-import { draft, modeOf, write } from "./draft.ts";
+import { draft, chosenMode, write } from "./draft.ts";
 import styles from "./start.module.css";
 
 const NAME = { spellcheck: false, autocapitalize: "off", autocomplete: "off" } as const;
@@ -88,7 +88,7 @@ function Field({ id, label, hint, children }: Labelled) {
 
 function ModeField() {
   const modes = me.value?.permissionModes ?? [];
-  const chosen = modeOf(draft.value);
+  const chosen = chosenMode(draft.value);
   return (
     <Field id="start-mode" label="Permissions" hint={modeWords(chosen)}>
       <select

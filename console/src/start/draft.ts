@@ -31,7 +31,7 @@ export function renewKey(): void {
 }
 
 /** Returns the chosen mode, otherwise the default mode, because the form shows the default as chosen. */
-export function modeOf({ permissionMode }: Draft): string {
+export function chosenMode({ permissionMode }: Draft): string {
   const modes = me.value?.permissionModes ?? [];
   if (permissionMode !== "") return permissionMode;
   return modes.includes("default") ? "default" : (modes[0] ?? "");
@@ -40,7 +40,7 @@ export function modeOf({ permissionMode }: Draft): string {
 /** Leaves out empty fields, so that the server uses its defaults. */
 export function bodyOf(written: Draft): StartBody {
   const { prompt, cwd, model, maxTurns, maxBudgetUsd, key } = written;
-  const permissionMode = modeOf(written);
+  const permissionMode = chosenMode(written);
   return {
     prompt,
     ...(cwd.trim() !== "" && { cwd: cwd.trim() }),

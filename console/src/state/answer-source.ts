@@ -9,16 +9,16 @@ import type { Me } from "../../../src/console/wire.ts";
 export const approvers = signal<Me["approvers"]>({});
 
 /** Continues "waits for". */
-export function whoWords(approver: ApproverName): string {
-  return wordsOf(approver)?.who ?? approver;
+export function approverName(approver: ApproverName): string {
+  return namesOf(approver)?.who ?? approver;
 }
 
 /** Continues "allowed" or "denied": the answer source, or the reason why the request ended. */
-export function byWords(by: AnsweredBy): string {
-  return wordsOf(by)?.by ?? (isUnasked(by) ? UNASKED[by] : `by ${by}`);
+export function answerSourceText(by: AnsweredBy): string {
+  return namesOf(by)?.by ?? (isUnasked(by) ? UNASKED[by] : `by ${by}`);
 }
 
-function wordsOf(name: string): ApproverWords | undefined {
+function namesOf(name: string): ApproverWords | undefined {
   const known = approvers.value;
   return Object.hasOwn(known, name) ? known[name] : undefined;
 }

@@ -10,7 +10,7 @@ const OFF = "claude-agents-mcp console keys off";
  */
 export const keysAreOn = signal(localStorage.getItem(OFF) === null);
 
-export function turnKeys(on: boolean): void {
+export function switchKeys(on: boolean): void {
   keysAreOn.value = on;
   if (on) localStorage.removeItem(OFF);
   else localStorage.setItem(OFF, "1");
@@ -39,11 +39,11 @@ export function startKeys(): void {
 function onKeyDown(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   const isNamed = event.key.length > 1;
-  if (isNamed ? event.shiftKey || scrolls(event.target) : !keysAreOn.value) return;
+  if (isNamed ? event.shiftKey || isScrollable(event.target) : !keysAreOn.value) return;
   if (isTypedInto(event.target) || document.querySelector("dialog[open]")) return;
   const pair = event.timeStamp - first.at < MAX_SEQUENCE_MS ? `${first.key} ${event.key}` : event.key;
   first = { key: event.key, at: event.timeStamp };
-  const act = actionOf(pair) ?? actionOf(event.key);
+  const act = findAction(pair) ?? findAction(event.key);
   if (!act) return;
   first = { key: "", at: 0 };
   event.preventDefault();
@@ -51,7 +51,7 @@ function onKeyDown(event: KeyboardEvent): void {
 }
 
 /** The latest binding wins. */
-function actionOf(key: string): (() => void) | undefined {
+function findAction(key: string): (() => void) | undefined {
   return [...bound].toReversed().find((keys) => Object.hasOwn(keys, key))?.[key];
 }
 
@@ -63,7 +63,7 @@ function isTypedInto(target: EventTarget | null): boolean {
 }
 
 /** True for a scrollable box, which handles keys such as Home and End itself. */
-function scrolls(target: EventTarget | null): boolean {
+function isScrollable(target: EventTarget | null): boolean {
   if (!(target instanceof Element) || target.scrollHeight <= target.clientHeight) return false;
   return ["auto", "scroll"].includes(getComputedStyle(target).overflowY);
 }

@@ -77,7 +77,7 @@ async function keepListening(ended: AbortSignal): Promise<void> {
     const own = new AbortController();
     stream = own;
     try {
-      for await (const event of liveEvents(whatToAsk(), own.signal)) {
+      for await (const event of liveEvents(streamQuery(), own.signal)) {
         // Discards events still in transit for the previous `followed`.
         if (own.signal.aborted) break;
         if (connection.value !== "live") {
@@ -85,7 +85,7 @@ async function keepListening(ended: AbortSignal): Promise<void> {
           for (const listener of connectListeners) listener();
         }
         backoff.reset();
-        take(event);
+        dispatch(event);
       }
     } catch (error) {
       // Ends only if signed out: another tab may be signing in, and a 401 for the old key is temporary.
@@ -98,18 +98,18 @@ async function keepListening(ended: AbortSignal): Promise<void> {
   }
 }
 
-function whatToAsk() {
+function streamQuery() {
   return followed ? { session: followed.sessionId, from: followed.next } : {};
 }
 
-function take(event: LiveEvent): void {
+function dispatch(event: LiveEvent): void {
   if (event.kind === "sessions") for (const listener of rowListeners) listener(event.data);
   if (event.kind === "requests") requests.value = event.data;
   if (event.kind === "log" || event.kind === "session" || event.kind === "partial" || event.kind === "gone")
-    tellFollower(event);
+    notifyFollower(event);
 }
 
-function tellFollower(event: FollowedEvent): void {
+function notifyFollower(event: FollowedEvent): void {
   if (!followed) return;
   if (event.kind === "log") {
     if (event.data.id < followed.next) return;

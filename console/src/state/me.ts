@@ -35,11 +35,11 @@ export async function signIn(token: string): Promise<void> {
 
 export async function signOut(): Promise<void> {
   await post("sign-out").catch(() => undefined);
-  forget();
+  dropSignIn();
 }
 
 /** Drops the sign-in of this page, including its key. */
-export function forget(): void {
+export function dropSignIn(): void {
   keepKey(undefined);
   me.value = undefined;
   isSignedOut.value = true;
@@ -49,6 +49,6 @@ export function forget(): void {
 export function startSignOut(): void {
   onSignedOut(() => {
     if (me.value) hasExpired.value = true;
-    forget();
+    dropSignIn();
   });
 }

@@ -2,14 +2,14 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 /** Subject of the current view, used in the window title; `undefined` means the name of the view. */
-export const title = signal<string | undefined>(undefined);
+export const viewTitle = signal<string | undefined>(undefined);
 
 /** Sets `title` while the view is shown, for example to the title of the session. */
 export function useTitle(text: string | undefined): void {
   useEffect(() => {
-    title.value = text;
+    viewTitle.value = text;
     return () => {
-      title.value = undefined;
+      viewTitle.value = undefined;
     };
   }, [text]);
 }

@@ -1,7 +1,7 @@
 import { batch, computed, type ReadonlySignal, signal, type Signal } from "@preact/signals";
 import { createContext } from "preact";
 import type { EventPage, SessionDetail, ShownEvent } from "../../../src/console/wire.ts";
-import { ApiProblem, get, wordsOf } from "../net/api.ts";
+import { ApiProblem, get, messageOf } from "../net/api.ts";
 import { follow, type FollowedEvent } from "../state/live.ts";
 import { TimelineReducer } from "./reducer/timeline-reducer.ts";
 import type { Item } from "./reducer/item.ts";
@@ -17,7 +17,7 @@ const MAX_EVENTS = 600;
 /** Maximum events if `readerIsAtEnd` is false, when no events are dropped. Further live events are not appended. */
 const MAX_UNREAD_EVENTS = 1_200;
 /** Batching interval of live events, ms. */
-const TOGETHER_MS = 100;
+const BATCH_MS = 100;
 
 export interface Extent {
   /** Ids of the first and the last loaded event, and of the newest event in the log. */
@@ -51,7 +51,7 @@ export class EventWindow {
   #events: readonly ShownEvent[] = [];
   #newest = 0;
   #reducer = new TimelineReducer();
-  #said = "";
+  #unfinished = "";
   #hasNews = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #loading: AbortController | undefined;
@@ -168,15 +168,15 @@ export class EventWindow {
     this.#newest = Math.max(this.#newest, page.lastEventId);
     this.#replace(put(page));
     // Follows from the end of the log, whichever page was loaded, because `news` reports only new events.
-    this.#unfollow ??= follow(this.sessionId, this.#newest + 1, (event) => this.#hear(event));
+    this.#unfollow ??= follow(this.sessionId, this.#newest + 1, (event) => this.#handleLive(event));
   }
 
-  #hear(event: FollowedEvent): void {
+  #handleLive(event: FollowedEvent): void {
     if (event.kind === "gone") this.#isGone.value = true;
     if (event.kind === "session") this.#detail.value = event.data;
-    if (event.kind === "partial") this.#said = event.data.text;
+    if (event.kind === "partial") this.#unfinished = event.data.text;
     if (event.kind === "log") this.#append(event.data);
-    this.#timer ??= setTimeout(() => this.#publish(), TOGETHER_MS);
+    this.#timer ??= setTimeout(() => this.#publish(), BATCH_MS);
   }
 
   #append(event: ShownEvent): void {
@@ -187,7 +187,7 @@ export class EventWindow {
     this.#reducer.take(event);
     this.#hasNews = true;
     // Drops the unfinished text, which the event now holds. The `partial` event that says so comes a little later.
-    if (isSpoken(event)) this.#said = "";
+    if (isOwnText(event)) this.#unfinished = "";
   }
 
   #replace(events: readonly ShownEvent[]): void {
@@ -206,7 +206,7 @@ export class EventWindow {
     batch(() => {
       this.#items.value = this.#reducer.items;
       if (this.#hasNews) this.#news.value = this.#reducer.items.at(-1);
-      this.#partial.value = this.#said;
+      this.#partial.value = this.#unfinished;
       this.#extent.value = { first, last: this.#last, newest: this.#newest };
     });
     this.#hasNews = false;
@@ -229,12 +229,12 @@ async function attempt<T>(
   } catch (error) {
     if (abort?.aborted === true) return undefined;
     const isMissing = error instanceof ApiProblem && error.status === 404;
-    problem.value = { words: wordsOf(error), isMissing };
+    problem.value = { words: messageOf(error), isMissing };
     return undefined;
   }
 }
 
-function isSpoken(event: ShownEvent): boolean {
+function isOwnText(event: ShownEvent): boolean {
   if (event.type !== "message") return false;
   const { parent_tool_use_id: parent, type } = event.data.message;
   return type === "assistant" && typeof parent !== "string";

@@ -15,7 +15,7 @@ interface Props {
 export function Foot({ children, eventWindow, isCurrent, reader }: Props) {
   const foot = useRef<HTMLElement>(null);
   const ends = useRef<HTMLParagraphElement>(null);
-  const measure = () => tellHeights(foot.current, ends.current);
+  const measure = () => publishHeights(foot.current, ends.current);
   const extent = eventWindow.extent.value;
   const isAway = reader?.isAway.value === true || !isCurrent;
   // After each render, because the buttons to the ends may have come or gone.
@@ -52,7 +52,7 @@ export function Foot({ children, eventWindow, isCurrent, reader }: Props) {
 const GAP = 10;
 
 /** Sets `--below` and `--above` to the heights of the sticky parts, so that other content stays and scrolls between them. */
-function tellHeights(foot: HTMLElement | null, ends: HTMLElement | null): void {
+function publishHeights(foot: HTMLElement | null, ends: HTMLElement | null): void {
   if (!foot) return;
   const below = stayingHeight(foot) + (ends ? ends.offsetHeight + GAP : 0);
   foot.parentElement?.style.setProperty("--below", `${String(below)}px`);

@@ -2,7 +2,7 @@ import { Component, createRef } from "preact";
 import { Entry } from "./entry.tsx";
 import type { Item } from "./reducer/item.ts";
 import type { Reader } from "./reader.ts";
-import { anchorOf, cardInView, type Anchor } from "./scroll.ts";
+import { findAnchor, cardInView, type Anchor } from "./scroll.ts";
 import styles from "./timeline.module.css";
 
 interface Props {
@@ -20,7 +20,7 @@ export class Items extends Component<Props> {
   override getSnapshotBeforeUpdate(): Anchor | null {
     const list = this.#list.current;
     if (this.props.reader.isAtEnd || !list) return null;
-    return (list.parentElement && cardInView(list.parentElement)) ?? anchorOf(list) ?? null;
+    return (list.parentElement && cardInView(list.parentElement)) ?? findAnchor(list) ?? null;
   }
 
   override componentDidMount(): void {

@@ -1,7 +1,7 @@
 import { useContext, useEffect, useRef, useState } from "preact/hooks";
-import { wordsOf } from "../net/api.ts";
+import { messageOf } from "../net/api.ts";
 import { count } from "../parts/format.ts";
-import { rasterOf } from "../parts/raster.ts";
+import { readRaster } from "../parts/raster.ts";
 import { EventWindowContext } from "./event-window.ts";
 import { GROWS } from "./reader.ts";
 import type { Picture } from "./reducer/item.ts";
@@ -17,7 +17,7 @@ export function Pictures({ pictures }: { readonly pictures: readonly Picture[] }
   return (
     <>
       {pictures.slice(0, MAX_PICTURES).map((picture) => (
-        <Drawn key={[picture.eventId, ...picture.at].join(" ")} picture={picture} />
+        <PictureCanvas key={[picture.eventId, ...picture.at].join(" ")} picture={picture} />
       ))}
       {more > 0 && <p class={styles["empty"]}>{count(more, "more image")} are not shown.</p>}
     </>
@@ -25,7 +25,7 @@ export function Pictures({ pictures }: { readonly pictures: readonly Picture[] }
 }
 
 /** Draws the picture to a canvas, so that no script, link or animation of the file takes effect. */
-function Drawn({ picture }: { readonly picture: Picture }) {
+function PictureCanvas({ picture }: { readonly picture: Picture }) {
   const eventWindow = useContext(EventWindowContext);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [name, setName] = useState("Image, loading");
@@ -42,7 +42,7 @@ function Drawn({ picture }: { readonly picture: Picture }) {
       const whole = await eventWindow?.wholeEvent(picture.eventId);
       await inTurn(async () => (isOver ? undefined : draw(valueAt(whole, picture.at))));
     };
-    load().catch((error: unknown) => isOver || setProblem(wordsOf(error)));
+    load().catch((error: unknown) => isOver || setProblem(messageOf(error)));
     return () => {
       isOver = true;
     };
@@ -74,7 +74,7 @@ interface Decoded {
 }
 
 async function bitmapOf(base64: string): Promise<Decoded> {
-  const { bytes, raster } = rasterOf(base64);
+  const { bytes, raster } = readRaster(base64);
   const scale = Math.min(1, MAX_SIDE / Math.max(raster.width, raster.height));
   const resizeWidth = Math.max(1, Math.round(raster.width * scale));
   try {

@@ -2,18 +2,18 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 import type { EventWindow } from "./event-window.ts";
 import {
   focusedIn,
-  hold,
-  isAsked,
+  restoreAnchor,
+  hasOpenRequest,
   isAtEnd,
   isAtNews,
   isNearEnd,
   isNearStart,
-  keep,
-  placeIn,
+  restoreLine,
+  findLine,
   scrollToEnd,
   scrollToNews,
   type Anchor,
-  type Place,
+  type LinePlace,
 } from "./scroll.ts";
 
 /** Dispatched by opened content that grows, such as a loaded picture. */
@@ -33,7 +33,7 @@ export class Reader {
    * Entry or line at the top of the view and, in `#focused`, the focused element. Both are kept in place when the window is
    * resized.
    */
-  #place: Place | undefined;
+  #place: LinePlace | undefined;
   #focused: Element | undefined;
   readonly #size = new ResizeObserver(() => this.#onGrowth());
 
@@ -71,10 +71,10 @@ export class Reader {
 
   /** Call after the list was drawn. Puts `anchor` back in place, or follows the end. */
   settle(anchor: Anchor | undefined): void {
-    if (anchor) hold(anchor);
-    else if (this.isAtEnd) this.#stay();
+    if (anchor) restoreAnchor(anchor);
+    else if (this.isAtEnd) this.#followEnd();
     this.#remember();
-    this.#look();
+    this.#loadNear();
   }
 
   async toEnd(): Promise<void> {
@@ -86,33 +86,33 @@ export class Reader {
   }
 
   async toStart(): Promise<void> {
-    this.#leave();
+    this.#stopFollowing();
     if (this.#eventWindow.extent.value?.first !== 1) await this.#eventWindow.goTo(1);
     requestAnimationFrame(() => scrollTo({ top: 0, behavior: "instant" }));
   }
 
   /** Stops following the end and loads the event if necessary. */
-  async lead(eventId: number): Promise<void> {
-    this.#leave();
+  async prepareFor(eventId: number): Promise<void> {
+    this.#stopFollowing();
     const extent = this.#eventWindow.extent.value;
     const isNear = extent !== undefined && extent.first <= eventId && eventId <= extent.last;
     if (!isNear) await this.#eventWindow.goTo(eventId);
   }
 
-  #stay(): void {
+  #followEnd(): void {
     scrollToNews(this.#section);
     this.#top = scrollY;
     this.#note(true);
   }
 
   /** Stops following the end, so that the view no longer moves. */
-  #leave(): void {
+  #stopFollowing(): void {
     this.#eventWindow.readerIsAtEnd = false;
     this.#note(false);
   }
 
   /** Loads the next page if the view is near an edge of the window. */
-  #look(): void {
+  #loadNear(): void {
     if (isNearStart(this.#section)) void this.#eventWindow.loadOlder();
     if (isNearEnd()) void this.#eventWindow.loadNewer();
   }
@@ -121,19 +121,19 @@ export class Reader {
     const extent = this.#eventWindow.extent.value;
     const top = scrollY;
     // Unchanged if the view has not moved: new entries below do not scroll the page, only the user does.
-    const stays = this.isAtEnd && top >= this.#top - 1 && (top <= this.#top + 1 || !isAsked(this.#section));
+    const stays = this.isAtEnd && top >= this.#top - 1 && (top <= this.#top + 1 || !hasOpenRequest(this.#section));
     this.#top = top;
     const isLoaded = extent?.last === extent?.newest;
     this.#eventWindow.readerIsAtEnd = isLoaded && (stays || isAtNews(this.#section));
     this.#note(isLoaded && (this.isAtEnd || isAtEnd()));
     this.#remember();
-    this.#look();
+    this.#loadNear();
   };
 
   /** Keeps the end or `#place` in view when a phone is turned, a window is resized or a keyboard appears. */
   readonly #onResize = () => {
     if (this.isAtEnd) scrollToNews(this.#section);
-    else if (this.#place) keep(this.#place);
+    else if (this.#place) restoreLine(this.#place);
     this.#top = scrollY;
     const focused = this.#focused;
     if (focused && focused === document.activeElement)
@@ -141,7 +141,7 @@ export class Reader {
   };
 
   #remember(): void {
-    this.#place = this.isAtEnd ? undefined : placeIn(this.#section);
+    this.#place = this.isAtEnd ? undefined : findLine(this.#section);
     this.#noteFocus();
   }
 
@@ -157,7 +157,7 @@ export class Reader {
   };
 
   #onGrowth(): void {
-    if (this.isAtEnd) this.#stay();
+    if (this.isAtEnd) this.#followEnd();
   }
 
   #note(isHere: boolean): void {

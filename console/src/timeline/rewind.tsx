@@ -1,11 +1,11 @@
 import { useContext, useState } from "preact/hooks";
-import type { Rewound } from "../../../src/console/wire.ts";
+import type { RewindResult } from "../../../src/console/wire.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { count } from "../parts/format.ts";
 import { displayText } from "../parts/text.ts";
 import { may } from "../state/me.ts";
 import { type EventWindow, EventWindowContext } from "./event-window.ts";
-import { areEdited } from "./reducer/item.ts";
+import { hasEditsAfter } from "./reducer/item.ts";
 import { act, useAttempt } from "../session/act.ts";
 import { Dialog } from "../session/dialog.tsx";
 import { isAtWork, isOver } from "../session/status.ts";
@@ -19,7 +19,7 @@ interface Props {
 
 /** Restores files to their state before a prompt, after a preview of the changes. */
 export function RewindButton({ eventId, promptId }: Props) {
-  const [preview, setPreview] = useState<Rewound>();
+  const [preview, setPreview] = useState<RewindResult>();
   const eventWindow = useContext(EventWindowContext);
   const detail = eventWindow?.detail.value;
   if (!eventWindow || !detail?.canRewind || !may("run") || isOver(detail) || isAtWork(detail)) return null;
@@ -44,16 +44,16 @@ export function RewindButton({ eventId, promptId }: Props) {
 /** True also if the window ends before the log does, because later events may have edits. */
 function mayHaveEdits({ extent, items }: EventWindow, after: number): boolean {
   const isWhole = extent.value?.last === extent.value?.newest;
-  return !isWhole || areEdited(items.value, after);
+  return !isWhole || hasEditsAfter(items.value, after);
 }
 
-async function rewind(sessionId: string, promptId: string, dryRun: boolean): Promise<Rewound> {
-  return act<"rewind", Rewound>(sessionId, "rewind", { promptId, dryRun });
+async function rewind(sessionId: string, promptId: string, dryRun: boolean): Promise<RewindResult> {
+  return act<"rewind", RewindResult>(sessionId, "rewind", { promptId, dryRun });
 }
 
 interface DialogProps {
-  readonly preview: Rewound;
-  readonly act: () => Promise<Rewound>;
+  readonly preview: RewindResult;
+  readonly act: () => Promise<RewindResult>;
   readonly onClose: () => void;
 }
 
@@ -84,7 +84,7 @@ function RewindDialog({ act: goBack, onClose, preview }: DialogProps) {
 function Preview({
   preview: { canRewind, deletions = 0, error, filesChanged = [], insertions = 0 },
 }: {
-  readonly preview: Rewound;
+  readonly preview: RewindResult;
 }) {
   if (!canRewind) return <p class="problem">{displayText(error ?? "There is no file checkpoint at this prompt.")}</p>;
   if (filesChanged.length === 0) return <p>No file has changed since; there is nothing to restore.</p>;

@@ -12,7 +12,7 @@ export function isAtEnd(): boolean {
 const OPEN = "[data-request]:not([data-answered])";
 
 /** True if the section has an open request. */
-export function isAsked(section: Element): boolean {
+export function hasOpenRequest(section: Element): boolean {
   return section.querySelector(OPEN) !== null;
 }
 
@@ -69,7 +69,7 @@ export function cardInView(section: Element): Anchor | undefined {
 }
 
 /** Finds the first child of `list` in view. Call before the list changes. */
-export function anchorOf(list: Element | null): Anchor | undefined {
+export function findAnchor(list: Element | null): Anchor | undefined {
   const children = list?.children ?? [];
   // Binary search, because children are stacked: measures few of hundreds.
   let [low, high] = [0, children.length];
@@ -83,14 +83,14 @@ export function anchorOf(list: Element | null): Anchor | undefined {
 }
 
 /** Scrolls `element` back to its former place, whatever has changed above. */
-export function hold({ element, top }: Anchor): void {
+export function restoreAnchor({ element, top }: Anchor): void {
   if (!element.isConnected) return;
   const moved = element.getBoundingClientRect().top - top;
   if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
 }
 
-/** Line or entry in the view, for `keep`. */
-export interface Place {
+/** Line or entry in the view, for `restoreLine`. */
+export interface LinePlace {
   /** Former distance from the top of the view, px. */
   readonly top: number;
   /** Current distance, px; `undefined` if the element is gone. */
@@ -98,13 +98,13 @@ export interface Place {
 }
 
 /** Finds the first line of `section` in view, below the sticky header. */
-export function placeIn(section: Element): Place | undefined {
+export function findLine(section: Element): LinePlace | undefined {
   const head = section.previousElementSibling?.getBoundingClientRect();
   const { left, top: start } = section.getBoundingClientRect();
   const from = Math.max(0, head?.bottom ?? 0, start) + BELOW_HEAD;
   const line = lineAt(left + FROM_LEFT, from, section);
   if (line) return line;
-  const anchor = anchorOf(section.querySelector("ol"));
+  const anchor = findAnchor(section.querySelector("ol"));
   const now = () => (anchor?.element.isConnected ? anchor.element.getBoundingClientRect().top : undefined);
   return anchor && { top: anchor.top, now };
 }
@@ -112,7 +112,7 @@ export function placeIn(section: Element): Place | undefined {
 /** Offsets at which the first line has certainly begun, px: below the header, and from the left edge. */
 const [BELOW_HEAD, FROM_LEFT] = [12, 48];
 
-function lineAt(x: number, y: number, section: Element): Place | undefined {
+function lineAt(x: number, y: number, section: Element): LinePlace | undefined {
   // Browsers of 2024 lack `caretPositionFromPoint`.
   const found = "caretPositionFromPoint" in document ? document.caretPositionFromPoint(x, y) : null;
   if (!found || found.offsetNode.nodeType !== Node.TEXT_NODE || !section.contains(found.offsetNode)) return undefined;
@@ -123,7 +123,7 @@ function lineAt(x: number, y: number, section: Element): Place | undefined {
 }
 
 /** Scrolls the line back to its former place. */
-export function keep({ now, top }: Place): void {
+export function restoreLine({ now, top }: LinePlace): void {
   const at = now();
   if (at !== undefined && Math.abs(at - top) >= 1) scrollBy({ top: at - top, behavior: "instant" });
 }

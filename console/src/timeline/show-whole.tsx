@@ -1,5 +1,5 @@
 import { useContext, useState } from "preact/hooks";
-import { wordsOf } from "../net/api.ts";
+import { messageOf } from "../net/api.ts";
 import { EventWindowContext } from "./event-window.ts";
 import styles from "./timeline.module.css";
 
@@ -12,7 +12,7 @@ export function ShowWhole({ eventIds }: { readonly eventIds: readonly number[] }
     setState("loading");
     Promise.all(eventWindow ? eventIds.map((id) => eventWindow.showWhole(id)) : []).then(
       () => setState(""),
-      (error: unknown) => setState({ problem: wordsOf(error) }),
+      (error: unknown) => setState({ problem: messageOf(error) }),
     );
   };
   return (

@@ -9,7 +9,7 @@ export interface Target {
 }
 
 /** Finds the item that began with the event, at any depth; otherwise the last top-level item before the event. */
-export function targetOf(items: readonly Item[], eventId: number): Target | undefined {
+export function findTarget(items: readonly Item[], eventId: number): Target | undefined {
   const exact = find(items, eventId, []);
   if (exact) return exact;
   const before = items.findLast((item) => item.eventId <= eventId);

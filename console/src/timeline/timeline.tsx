@@ -7,7 +7,7 @@ import type { Item } from "./reducer/item.ts";
 import { Items } from "./items.tsx";
 import { END_WORDS } from "./items/turn-end.tsx";
 import { Reader } from "./reader.ts";
-import { type Target, TargetContext, targetOf } from "./target.ts";
+import { type Target, TargetContext, findTarget } from "./target.ts";
 import { callTitle } from "./call/title.ts";
 import { truncateLine } from "../parts/text.ts";
 import { bindKeys } from "../state/keys.ts";
@@ -88,9 +88,9 @@ function useTarget(
     if (eventId === undefined || !isLoaded || !reader) return;
     let isCurrent = true;
     const lead = async () => {
-      await reader.lead(eventId);
+      await reader.prepareFor(eventId);
       if (!isCurrent) return;
-      const found = targetOf(eventWindow.items.value, eventId);
+      const found = findTarget(eventWindow.items.value, eventId);
       setTarget(found);
       // Waits until the item is drawn.
       requestAnimationFrame(() => isCurrent && show(found?.item));
@@ -124,12 +124,12 @@ function Announcer({ eventWindow }: { readonly eventWindow: EventWindow }) {
   const news = eventWindow.news.value;
   return (
     <p class="visually-hidden" role="status">
-      {news && wordsOf(news)}
+      {news && announcementText(news)}
     </p>
   );
 }
 
-function wordsOf(item: Item): string {
+function announcementText(item: Item): string {
   switch (item.kind) {
     case "text":
       return truncateLine(item.text, 300);

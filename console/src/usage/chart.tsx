@@ -1,6 +1,6 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Figure } from "./figure.ts";
-import { onRecoloured } from "./palette.ts";
+import { onColorsChanged } from "./palette.ts";
 import { Cell, Head, Row, Table } from "./table.tsx";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./usage.module.css";
@@ -54,7 +54,7 @@ function Picture({ figure }: { readonly figure: Figure }) {
     };
     const tryToShow = () => void show().catch(() => setMissing(true));
     tryToShow();
-    const end = onRecoloured(tryToShow);
+    const end = onColorsChanged(tryToShow);
     return () => {
       isGone = true;
       end();

@@ -38,11 +38,11 @@ export function figuresOf(usage: Usage, days: readonly Day[]): Figure[] {
 }
 
 /** Number of models with their own color; the rest is "Others". */
-const OWN = 5;
+const MAX_COLORED = 5;
 const FILLS = [1, 2, 3, 4, 5] as const;
 
 function costs({ models: all, totals }: Usage, days: readonly Day[]): Figure {
-  const own = all.slice(0, OWN).map(({ model }) => model);
+  const own = all.slice(0, MAX_COLORED).map(({ model }) => model);
   const series: Series[] = own.map((model, n) => ({
     name: displayLine(model),
     fill: FILLS[n] ?? 6,
@@ -56,7 +56,7 @@ function costs({ models: all, totals }: Usage, days: readonly Day[]): Figure {
   return {
     ...byDay(days),
     title: "Cost per day",
-    summary: `${usd(totals.costUsd)} in all. ${highest(days, ({ costUsd }) => costUsd, usd)}`,
+    summary: `${usd(totals.costUsd)} in all. ${highestText(days, ({ costUsd }) => costUsd, usd)}`,
     series,
     tick: usdTick,
     words: usd,
@@ -70,7 +70,7 @@ function turns(days: readonly Day[]): Figure {
   return {
     ...byDay(days),
     title: "Turns per day",
-    summary: `${count(all, "turn")} in all, ${words(failed)} failed. ${highest(days, (day) => day.turns, words)}`,
+    summary: `${count(all, "turn")} in all, ${words(failed)} failed. ${highestText(days, (day) => day.turns, words)}`,
     series: [
       { name: "Not failed", fill: 1, values: days.map((day) => day.turns - day.failed) },
       { name: "Failed", fill: "bad", values: days.map((day) => day.failed) },
@@ -86,14 +86,14 @@ function tokens(days: readonly Day[]): Figure {
   return {
     ...byDay(days),
     title: "Tokens per day",
-    summary: `${short(days.reduce((sum, day) => sum + of(day), 0))} in all. ${highest(days, of, short)}`,
+    summary: `${compactNumber(days.reduce((sum, day) => sum + of(day), 0))} in all. ${highestText(days, of, compactNumber)}`,
     series: [
       { name: "From the cache", fill: 1, values: days.map((day) => day.tokens.cacheRead) },
       { name: "To the cache", fill: 2, values: days.map((day) => day.tokens.cacheCreation) },
       { name: "In", fill: 3, values: days.map((day) => day.tokens.input) },
       { name: "Out", fill: 4, values: days.map((day) => day.tokens.output) },
     ],
-    tick: short,
+    tick: compactNumber,
     words: (n) => n.toLocaleString("en-US"),
   };
 }
@@ -133,7 +133,7 @@ function byDay(days: readonly Day[]): Pick<Figure, "of" | "labels"> {
   return { of: "Day", labels: days.map(({ day }) => dayWords(day)) };
 }
 
-function highest(days: readonly Day[], of: (day: Day) => number, words: (value: number) => string): string {
+function highestText(days: readonly Day[], of: (day: Day) => number, words: (value: number) => string): string {
   const [first, ...others] = days;
   if (!first) return "";
   const most = others.reduce((best, day) => (of(day) > of(best) ? day : best), first);
@@ -141,7 +141,7 @@ function highest(days: readonly Day[], of: (day: Day) => number, words: (value: 
 }
 
 /** Compact number: 1.2M. */
-export function short(n: number): string {
+export function compactNumber(n: number): string {
   return n.toLocaleString("en-US", { notation: "compact", maximumFractionDigits: 1 });
 }
 

@@ -23,7 +23,7 @@ export function paletteOf(canvas: HTMLCanvasElement): Palette {
     return getComputedStyle(probe).color;
   };
   const ground = colour("ground");
-  const fill = (each: Fill) => filled(canvas, each, [colour(`series-${String(each)}`), ground]);
+  const fill = (each: Fill) => patternFor(canvas, each, [colour(`series-${String(each)}`), ground]);
   const palette = {
     text: colour("text"),
     soft: colour("soft"),
@@ -38,7 +38,7 @@ export function paletteOf(canvas: HTMLCanvasElement): Palette {
 }
 
 /** Calls `listener` when the color scheme changes, until the returned function is called. */
-export function onRecoloured(listener: () => void): () => void {
+export function onColorsChanged(listener: () => void): () => void {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   scheme.addEventListener("change", listener);
   const chosen = new MutationObserver(listener);
@@ -52,7 +52,7 @@ export function onRecoloured(listener: () => void): () => void {
 const TILE = 8;
 
 /** Fills with a color and a pattern, so that colors need not be told apart. usage.css has equal patterns for the keys. */
-function filled(canvas: HTMLCanvasElement, fill: Fill, [colour, ground]: [string, string]): string | CanvasPattern {
+function patternFor(canvas: HTMLCanvasElement, fill: Fill, [colour, ground]: [string, string]): string | CanvasPattern {
   const lines = LINES[fill];
   const tile = document.createElement("canvas");
   tile.width = TILE;

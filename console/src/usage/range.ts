@@ -10,7 +10,7 @@ export type Day = Usage["days"][number];
 export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Start of the first of `range` days; the last day is today. */
-export function beginningOf(range: Range, now: Date): number {
+export function startOfRange(range: Range, now: Date): number {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() - range + 1).getTime();
 }
 

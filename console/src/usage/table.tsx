@@ -2,9 +2,9 @@ import type { ComponentChildren } from "preact";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./usage.module.css";
 
-/** Table of numbers. With more than `FEW` columns, becomes a list of cards on narrow screens. */
+/** Table of numbers. With more than `MAX_COLUMNS_ON_PHONE` columns, becomes a list of cards on narrow screens. */
 
-interface Shown {
+interface TableProps {
   /** Accessible name of the table. */
   readonly name: string;
   readonly heads: readonly string[];
@@ -12,11 +12,14 @@ interface Shown {
 }
 
 /** Maximum number of columns that fit side by side on a phone. */
-const FEW = 4;
+const MAX_COLUMNS_ON_PHONE = 4;
 
-export function Table({ children, heads, name }: Shown) {
+export function Table({ children, heads, name }: TableProps) {
   return (
-    <table class={classNames(styles, "table", heads.length > FEW ? "wide" : undefined)} aria-label={name}>
+    <table
+      class={classNames(styles, "table", heads.length > MAX_COLUMNS_ON_PHONE ? "wide" : undefined)}
+      aria-label={name}
+    >
       <thead>
         <tr>
           {heads.map((head, n) => (

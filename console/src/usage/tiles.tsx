@@ -1,7 +1,7 @@
 import type { Amounts } from "../../../src/console/wire.ts";
 import { count, duration, usd } from "../parts/format.ts";
 import { requests } from "../state/live.ts";
-import { short } from "./figure.ts";
+import { compactNumber } from "./figure.ts";
 import styles from "./usage.module.css";
 
 export function Tiles({ totals }: { readonly totals: Amounts }) {
@@ -19,8 +19,8 @@ export function Tiles({ totals }: { readonly totals: Amounts }) {
       />
       <Tile
         name="Tokens"
-        value={short(all)}
-        more={`${short(tokens.input)} in, ${short(tokens.output)} out, the rest cached`}
+        value={compactNumber(all)}
+        more={`${compactNumber(tokens.input)} in, ${compactNumber(tokens.output)} out, the rest cached`}
       />
       <Tile name="Time worked" value={duration(workedMs)} more={perTurn(workedMs, turns)} />
       <Tile name="Waiting for approval" value={waitedMs > 0 ? duration(waitedMs) : "None"} more={openWords()} />

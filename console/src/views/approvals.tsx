@@ -6,8 +6,8 @@ import { DecidedList } from "../requests/decided.tsx";
 import { useRecentDecisions, useShownRequests } from "../requests/recent.ts";
 import { focusCard } from "../requests/card-focus.ts";
 import { EscapedText } from "../requests/escaped-text.tsx";
-import { whyOnlyLook } from "../requests/words/deciders.ts";
-import { type Group, grouped, keyOf } from "../requests/words/shown.ts";
+import { whyReadOnly } from "../requests/words/deciders.ts";
+import { type Group, groupBySession, requestKey } from "../requests/words/shown-requests.ts";
 import { bindKeys } from "../state/keys.ts";
 import { connection, requests } from "../state/live.ts";
 import { me } from "../state/me.ts";
@@ -20,7 +20,7 @@ import view from "./view.module.css";
 /** Open requests of all sessions, and the latest decisions. */
 export function ApprovalsView() {
   const open = requests.value;
-  const { decided, problem } = useRecentDecisions(open.map(keyOf).join("\n"));
+  const { decided, problem } = useRecentDecisions(open.map(requestKey).join("\n"));
   const shown = useShownRequests(open, decided);
   useEffect(() => bindKeys({ j: () => focusCard(1), k: () => focusCard(-1) }), []);
   const isKnown = connection.value === "live" && (decided !== undefined || problem !== undefined);
@@ -33,8 +33,8 @@ export function ApprovalsView() {
         </p>
         <NotifyButton />
       </header>
-      {shown.length === 0 && (isKnown ? <Nothing /> : open.length === 0 && <p class="soft">Loading…</p>)}
-      {grouped(shown).map((group) => (
+      {shown.length === 0 && (isKnown ? <NoRequests /> : open.length === 0 && <p class="soft">Loading…</p>)}
+      {groupBySession(shown).map((group) => (
         <SessionGroup key={group.sessionId} group={group} />
       ))}
       <section aria-labelledby="recent-decisions">
@@ -65,14 +65,14 @@ function SessionGroup({ group: { cwd, sessionId, shown, title } }: { readonly gr
         </p>
       </header>
       {shown.map(({ request }) => (
-        <RequestCard key={keyOf(request)} request={request} heading="h3" />
+        <RequestCard key={requestKey(request)} request={request} heading="h3" />
       ))}
     </section>
   );
 }
 
-function Nothing() {
-  const only = me.value && whyOnlyLook(me.value);
+function NoRequests() {
+  const only = me.value && whyReadOnly(me.value);
   return (
     <div class={styles["nothing"]}>
       <p>

@@ -2,9 +2,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ActionBodies, PendingRequest, SessionDetail } from "../../../src/console/wire.ts";
 import { sessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
-import { draftOf } from "../requests/draft.ts";
+import { getDraft } from "../requests/draft.ts";
 import { useRecentDecisions, useShownRequests } from "../requests/recent.ts";
-import { keyOf } from "../requests/words/shown.ts";
+import { requestKey } from "../requests/words/shown-requests.ts";
 import { Reply } from "../session/reply.tsx";
 import { SessionHeader } from "../session/header.tsx";
 import { requests } from "../state/live.ts";
@@ -34,7 +34,7 @@ export function SessionView({ id }: { readonly id: string }) {
   }
   return (
     <div class={styles["view"]}>
-      {detail ? <SessionHeader detail={detail} /> : <Waiting />}
+      {detail ? <SessionHeader detail={detail} /> : <HeaderSkeleton />}
       {problem && (
         <p role="alert" class="problem">
           {problem.words}{" "}
@@ -59,7 +59,7 @@ function Foot({ detail }: { readonly detail: SessionDetail }) {
   );
 }
 
-function Waiting() {
+function HeaderSkeleton() {
   return (
     <header class={styles["head"]}>
       <h1 class={styles["title"]}>Session</h1>
@@ -91,15 +91,15 @@ interface OpenRequestsProps {
  * Open requests and, until the turn ends, closed requests with their outcome; then `TurnEnd` in the timeline shows the result.
  */
 function OpenRequests({ eventWindow, open }: OpenRequestsProps) {
-  const { decided } = useRecentDecisions(open.map(keyOf).join("\n"));
+  const { decided } = useRecentDecisions(open.map(requestKey).join("\n"));
   const shown = useShownRequests(open, decided);
   const lastEnd = eventWindow.items.value.findLast(({ kind }) => kind === "turn")?.eventId ?? 0;
   return shown.map(({ goneAt, request }) => (
     <RequestCard
-      key={keyOf(request)}
+      key={requestKey(request)}
       request={request}
       heading="h3"
-      isHidden={(goneAt !== undefined || draftOf(request).outcome.value !== "") && request.eventId < lastEnd}
+      isHidden={(goneAt !== undefined || getDraft(request).outcome.value !== "") && request.eventId < lastEnd}
     />
   ));
 }

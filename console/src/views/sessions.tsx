@@ -3,10 +3,10 @@ import type { SessionRow } from "../../../src/console/wire.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { FilterBar } from "../sessions/filter-bar.tsx";
-import { areNone, type Filters, filtersOf, queryOf } from "../sessions/filters.ts";
-import { hold, isLoading, listing, loadMore, problem, reload, show, watch } from "../sessions/list.ts";
+import { isUnfiltered, type Filters, filtersOf, queryOf } from "../sessions/filters.ts";
+import { holdRows, isLoading, listing, loadMore, problem, reload, show, watch } from "../sessions/list.ts";
 import { Row } from "../sessions/row.tsx";
-import { beginReturn, type Return } from "../sessions/scroll.ts";
+import { startPlaceRestorer, type PlaceRestorer } from "../sessions/scroll.ts";
 import { hrefOf, query, replaceQuery } from "../state/route.ts";
 import { may } from "../state/me.ts";
 import type { RefObject } from "preact";
@@ -18,9 +18,9 @@ export function SessionsView() {
   const filters = filtersOf(query.value);
   const asked = queryOf(filters).toString();
   useEffect(watch, []);
-  useShown(asked);
-  useReturn();
-  const isEmpty = listing.value?.rows.length === 0 && areNone(listing.value.filters) && areNone(filters);
+  useFilteredList(asked);
+  usePlaceRestorer();
+  const isEmpty = listing.value?.rows.length === 0 && isUnfiltered(listing.value.filters) && isUnfiltered(filters);
   return (
     <div class={view["view"]}>
       <div class={view["head"]}>
@@ -43,7 +43,7 @@ const TYPING_MS = 250;
  * Calls `show` for the filters in the address. Typed text is in the address at once, so that "back" restores the text, but is
  * searched after `TYPING_MS`.
  */
-function useShown(asked: string): void {
+function useFilteredList(asked: string): void {
   const textRef = useRef(filtersOf(query.value).text);
   useEffect(() => {
     const filters = filtersOf(new URLSearchParams(asked));
@@ -54,10 +54,10 @@ function useShown(asked: string): void {
   }, [asked]);
 }
 
-function useReturn(): void {
-  const returningRef = useRef<Return>(undefined);
+function usePlaceRestorer(): void {
+  const returningRef = useRef<PlaceRestorer>(undefined);
   useLayoutEffect(() => {
-    returningRef.current = beginReturn();
+    returningRef.current = startPlaceRestorer();
     return () => returningRef.current?.end();
   }, []);
   // Runs after each render of the list.
@@ -71,7 +71,7 @@ function change(to: Partial<Filters>): void {
 function List({ clear }: { readonly clear: () => void }) {
   const now = listing.value;
   if (!now) return problem.value === undefined ? <Skeleton /> : null;
-  if (now.rows.length === 0) return areNone(now.filters) ? <NoneAtAll /> : <NoneFits clear={clear} />;
+  if (now.rows.length === 0) return isUnfiltered(now.filters) ? <NoSessions /> : <NoMatches clear={clear} />;
   return (
     <>
       <Rows rows={now.rows} />
@@ -87,17 +87,17 @@ function List({ clear }: { readonly clear: () => void }) {
 function Rows({ rows }: { readonly rows: readonly SessionRow[] }) {
   const list = useRef<HTMLUListElement>(null);
   useEffect(() => bindRowKeys(list), []);
-  useEffect(() => () => hold(false), []);
+  useEffect(() => () => holdRows(false), []);
   return (
     <ul
       ref={list}
       class={styles["list"]}
       aria-label="Sessions, the newest first"
       aria-busy={isLoading.value}
-      onPointerEnter={({ pointerType }) => hold(pointerType === "mouse")}
-      onPointerLeave={() => hold(false)}
-      onFocusIn={() => hold(true)}
-      onFocusOut={() => hold(false)}
+      onPointerEnter={({ pointerType }) => holdRows(pointerType === "mouse")}
+      onPointerLeave={() => holdRows(false)}
+      onFocusIn={() => holdRows(true)}
+      onFocusOut={() => holdRows(false)}
     >
       {rows.map((row) => (
         <Row key={row.id} row={row} />
@@ -129,7 +129,7 @@ function Skeleton() {
   );
 }
 
-function NoneAtAll() {
+function NoSessions() {
   return (
     <div class={styles["none"]}>
       <h2>No sessions yet</h2>
@@ -150,7 +150,7 @@ function NoneAtAll() {
   );
 }
 
-function NoneFits({ clear }: { readonly clear: () => void }) {
+function NoMatches({ clear }: { readonly clear: () => void }) {
   return (
     <div class={styles["none"]}>
       <h2>No matching sessions</h2>

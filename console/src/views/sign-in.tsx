@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Mark } from "../parts/mark.tsx";
 import { ApiProblem } from "../net/api.ts";
 import { Problem } from "../parts/problem.tsx";
-import { arrivalProblem } from "../state/arrive.ts";
+import { signInProblem } from "../state/sign-in.ts";
 import { signIn, hasExpired } from "../state/me.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./sign-in.module.css";
@@ -17,11 +17,11 @@ export function SignInView() {
     if (isPending) return;
     setPending(true);
     setProblem(undefined);
-    arrivalProblem.value = undefined;
+    signInProblem.value = undefined;
     try {
       await signIn(token.trim());
     } catch (error) {
-      setProblem(clearer(error));
+      setProblem(clarify(error));
       setPending(false);
     }
   };
@@ -49,7 +49,7 @@ export function SignInView() {
           onInput={({ currentTarget }) => setToken(currentTarget.value)}
         />
         {hasExpired.value && !problem && <Problem of={EXPIRED} what="You were signed out" />}
-        <Problem of={problem ?? clearer(arrivalProblem.value)} what="Not signed in" />
+        <Problem of={problem ?? clarify(signInProblem.value)} what="Not signed in" />
         <button type="submit" class="primary" aria-busy={isPending} aria-disabled={isPending}>
           Sign in
         </button>
@@ -70,7 +70,7 @@ const EXPIRED = new Error(
 );
 
 /** Replaces the server's message for a 401, which is written for programs. */
-function clearer(error: unknown): unknown {
+function clarify(error: unknown): unknown {
   if (!(error instanceof ApiProblem) || error.status !== 401) return error;
   return new Error(
     "The server does not know this token. Check that you copied all of it and that it is the current one.",

@@ -14,12 +14,12 @@ export function StartView() {
   return (
     <div class={classNames(view, "view", styles["start"])}>
       <h1>New session</h1>
-      {may("run") ? <StartForm /> : <MayNot />}
+      {may("run") ? <StartForm /> : <StartForbidden />}
     </div>
   );
 }
 
-function MayNot() {
+function StartForbidden() {
   return (
     <>
       <p>

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ChartCard } from "../usage/chart.tsx";
 import { Directories } from "../usage/directories.tsx";
 import { figuresOf } from "../usage/figure.ts";
-import { choose, isLoading, keepUp, load, usage, problem, range } from "../usage/load.ts";
+import { chooseRange, isLoading, keepUsageCurrent, load, usage, problem, range } from "../usage/report.ts";
 import { everyDay, RANGES, ZONE, type Range } from "../usage/range.ts";
 import { Tiles } from "../usage/tiles.tsx";
 import type { Usage } from "../../../src/console/wire.ts";
@@ -16,7 +16,7 @@ import view from "./view.module.css";
 /** Cost and duration of turns in the chosen range. */
 export function UsageView() {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(keepUp, []);
+  useEffect(keepUsageCurrent, []);
   useEffect(() => {
     // Moves the focus from `main`, which holds the focus while the view is loaded on demand.
     if (document.activeElement?.localName === "main") heading.current?.focus({ preventScroll: true });
@@ -43,7 +43,7 @@ export function UsageView() {
           Try again
         </button>
       </Problem>
-      {shown && !isOther && <Shown of={shown.of} at={shown.at} data={shown.data} />}
+      {shown && !isOther && <Report of={shown.of} at={shown.at} data={shown.data} />}
       {isOther && problem.value === undefined && <Skeleton />}
     </div>
   );
@@ -59,7 +59,7 @@ function Ranges() {
       <legend class="visually-hidden">Time range</legend>
       {RANGES.map((each) => (
         <label key={each}>
-          <input type="radio" name="range" checked={range.value === each} onChange={() => choose(each)} />
+          <input type="radio" name="range" checked={range.value === each} onChange={() => chooseRange(each)} />
           <span>{each} days</span>
         </label>
       ))}
@@ -67,10 +67,10 @@ function Ranges() {
   );
 }
 
-function Shown({ at, data, of }: { readonly of: Range; readonly at: number; readonly data: Usage }) {
+function Report({ at, data, of }: { readonly of: Range; readonly at: number; readonly data: Usage }) {
   const days = useMemo(() => everyDay(data, new Date(at)), [data, at]);
   const figures = useMemo(() => figuresOf(data, days), [data, days]);
-  if (data.directories.length === 0) return <Nothing of={of} />;
+  if (data.directories.length === 0) return <NoUsage of={of} />;
   return (
     <>
       <Tiles totals={data.totals} />
@@ -89,7 +89,7 @@ function Shown({ at, data, of }: { readonly of: Range; readonly at: number; read
   );
 }
 
-function Nothing({ of }: { readonly of: Range }) {
+function NoUsage({ of }: { readonly of: Range }) {
   return (
     <div class={styles["nothing"]}>
       <p>

@@ -13,10 +13,10 @@ import type {
   ApproverParts,
   StartedApprover,
 } from "../approver.ts";
-import { sessionOf } from "../offers.ts";
-import type { Receiver } from "./deliver.ts";
-import { DeliveryQueue, type Letter, type Outcome } from "./queue.ts";
-import { payloadOf, type Mask, type Matter, type Payload } from "./payload.ts";
+import { offeredSession } from "../offers.ts";
+import type { Receiver } from "./delivery.ts";
+import { DeliveryQueue, type Delivery, type Outcome } from "./queue.ts";
+import { buildPayload, type Mask, type NoticeSubject, type Payload } from "./payload.ts";
 import { notifyConfigOf, type NoticeType } from "./settings.ts";
 
 /**
@@ -33,11 +33,11 @@ interface NotifierOptions {
   /** Returns the URL for answering a request; `undefined` if the webhook is only notified. */
   readonly answerUrl: ((sessionId: string, requestId: string) => string) | undefined;
   /** Called with the outcome of each delivery. */
-  readonly onSettled: (settled: Settled) => void;
+  readonly onSettled: (settled: SettledDelivery) => void;
   readonly log: Pick<Logger, "debug" | "error" | "warn">;
 }
 
-interface Settled {
+interface SettledDelivery {
   readonly type: NoticeType;
   readonly principal: string;
   readonly sessionId: string;
@@ -47,16 +47,16 @@ interface Settled {
 
 /** Maximum number of waiting deliveries, and of concurrent deliveries. */
 const MAX_QUEUED = 1_000;
-const ABREAST = 16;
+const MAX_CONCURRENT = 16;
 
 /** `errorSubtype` of a turn that has exceeded its budget, set by Claude Code or by this server. */
-const BUDGET = "error_max_budget_usd";
+const BUDGET_EXCEEDED = "error_max_budget_usd";
 
 interface Notice {
   readonly type: NoticeType;
   readonly sessionId: string;
   readonly at: number;
-  readonly matter: Matter;
+  readonly matter: NoticeSubject;
   /** Resolves to `undefined` if the session was deleted in the meantime. */
   readonly session: Promise<OfferedSession | undefined>;
   /** Attempts after this time are useless, ms since the epoch. */
@@ -64,13 +64,13 @@ interface Notice {
 }
 
 /** The change of a session that contains an event. */
-interface Change {
+interface SessionChange {
   readonly sessionId: string;
   readonly at: number;
   readonly requests: readonly OpenRequest[];
 }
 
-interface Sent {
+interface SentNotice {
   readonly outcome: Outcome;
   readonly payload: Promise<Payload>;
 }
@@ -81,7 +81,7 @@ class Notifier implements ApproverPort {
   /** Ids of open requests that were sent to the receiver. */
   readonly #waiting = new Set<string>();
   /** Handlers by event type. */
-  readonly #notices: ByEventType<void, [Change]> = {
+  readonly #notices: ByEventType<void, [SessionChange]> = {
     "session.opened": () => undefined,
     "session.configured": () => undefined,
     "session.closed": () => undefined,
@@ -105,7 +105,7 @@ class Notifier implements ApproverPort {
   constructor(options: NotifierOptions) {
     const { limits, receiver } = options;
     this.#options = options;
-    this.#queue = new DeliveryQueue({ ...limits, receiver, most: MAX_QUEUED, abreast: ABREAST });
+    this.#queue = new DeliveryQueue({ ...limits, receiver, most: MAX_QUEUED, abreast: MAX_CONCURRENT });
   }
 
   /** Handles a change once durable. Never throws and never waits. */
@@ -140,7 +140,7 @@ class Notifier implements ApproverPort {
     return this.#queue.close(graceMs);
   }
 
-  #onAsked(type: AskedEvent["type"], request: PermissionRequest, { at, requests, sessionId }: Change): void {
+  #onAsked(type: AskedEvent["type"], request: PermissionRequest, { at, requests, sessionId }: SessionChange): void {
     // Skips the event if the receiver can answer, because the request itself is offered there.
     if (this.#options.answerUrl) return;
     const open = requests.find(({ requestId }) => requestId === request.requestId);
@@ -156,26 +156,26 @@ class Notifier implements ApproverPort {
 
   #notifyOfEnd(sessionId: string, ended: TurnEnded, at: number): void {
     for (const type of ["turn.ended", "budget.reached"] as const) {
-      if (type === "budget.reached" && ended.errorSubtype !== BUDGET) continue;
+      if (type === "budget.reached" && ended.errorSubtype !== BUDGET_EXCEEDED) continue;
       this.#notify({ type, sessionId, at, matter: { ended } });
     }
   }
 
   #notify(notice: Omit<Notice, "session" | "until">): void {
     // Reads the row now, because the session may be deleted, or the store closed, before the last attempt.
-    const session = this.#options.store.rows.get(notice.sessionId).then((record) => record && sessionOf(record));
+    const session = this.#options.store.rows.get(notice.sessionId).then((record) => record && offeredSession(record));
     session.catch(() => undefined);
     void this.#send({ ...notice, session, until: () => Number.POSITIVE_INFINITY });
   }
 
-  async #send(notice: Notice): Promise<Sent> {
+  async #send(notice: Notice): Promise<SentNotice> {
     const { matter, session, until } = notice;
     const { log } = this.#options;
     const id = `msg_${randomUUID()}`;
     const payload = session.then((known) => this.#payload(id, notice, known));
     payload.catch(() => undefined);
     return new Promise((resolve) => {
-      const letter: Letter = {
+      const letter: Delivery = {
         id,
         body: async () => JSON.stringify((await payload).payload),
         isWanted: () => "ended" in matter || this.#waiting.has(matter.request.requestId),
@@ -194,7 +194,7 @@ class Notifier implements ApproverPort {
   #payload(id: string, { at, matter, sessionId, type }: Notice, session: OfferedSession | undefined): Payload {
     if (!session) throw new Error("the session was deleted");
     const { mask, version } = this.#options;
-    return payloadOf({ id, type, at, version, session: { id: sessionId, ...session } }, matter, mask);
+    return buildPayload({ id, type, at, version, session: { id: sessionId, ...session } }, matter, mask);
   }
 
   async #settled(

@@ -10,7 +10,7 @@ import { summaryOf } from "../../view/summary.ts";
 /** Maximum bytes of a tool's input. */
 const INPUT_BYTES = 16_384;
 
-export interface About {
+export interface NoticeInfo {
   readonly id: string;
   readonly type: NoticeType;
   /** ms since the epoch */
@@ -20,7 +20,7 @@ export interface About {
 }
 
 /** Subject of a notice: a request, or an ended turn. */
-export type Matter =
+export type NoticeSubject =
   | { readonly request: PermissionRequest; readonly open: OpenRequest; readonly answerUrl?: string }
   | { readonly ended: TurnEnded };
 
@@ -33,25 +33,29 @@ export interface Payload {
 }
 
 /** Builds the payload of a notice, without secrets. */
-export function payloadOf({ at, id, session, type, version }: About, matter: Matter, mask: Mask): Payload {
+export function buildPayload(
+  { at, id, session, type, version }: NoticeInfo,
+  matter: NoticeSubject,
+  mask: Mask,
+): Payload {
   const head = { id, type, createdAt: new Date(at).toISOString(), server: { version }, session: mask(session) };
-  if ("ended" in matter) return { payload: { ...head, turn: turnOf(matter.ended) }, whole: true };
+  if ("ended" in matter) return { payload: { ...head, turn: turnFields(matter.ended) }, whole: true };
   const { request } = matter;
   const masked = mask(request.input);
   const { cut, value: input } = fit(masked, INPUT_BYTES);
-  const payload = { ...head, ...asked(matter, { masked, cut, input }) };
+  const payload = { ...head, ...requestFields(matter, { masked, cut, input }) };
   return { payload, whole: !cut && JSON.stringify(masked) === JSON.stringify(request.input) };
 }
 
-interface Shown {
+interface ShownInput {
   readonly masked: JsonObject;
   readonly cut: boolean;
   readonly input: JsonObject;
 }
 
-function asked(
-  { answerUrl, request, open }: Extract<Matter, { request: PermissionRequest }>,
-  { cut, input, masked }: Shown,
+function requestFields(
+  { answerUrl, request, open }: Extract<NoticeSubject, { request: PermissionRequest }>,
+  { cut, input, masked }: ShownInput,
 ): JsonObject {
   const { requestId, risk, toolName } = request;
   const described = {
@@ -67,7 +71,7 @@ function asked(
   return { request: described, ...(answerUrl !== undefined && { answerUrl }) };
 }
 
-function turnOf({ costUsd, durationMs, errorSubtype, outcome, turnId, warnings }: TurnEnded): JsonObject {
+function turnFields({ costUsd, durationMs, errorSubtype, outcome, turnId, warnings }: TurnEnded): JsonObject {
   const why = { ...(errorSubtype !== undefined && { errorSubtype }), ...(warnings && { warnings }) };
   return { turnId, outcome, ...why, costUsd, durationMs };
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { attempt, backOff, type Attempt, type Receiver } from "./deliver.ts";
+import { attempt, backoffMs, type Attempt, type Receiver } from "./delivery.ts";
 
 /** Queue of deliveries: in memory, bounded, several at a time, in no guaranteed order. Sessions never wait for a delivery. */
 
@@ -9,7 +9,7 @@ import { attempt, backOff, type Attempt, type Receiver } from "./deliver.ts";
  */
 export type Outcome = "delivered" | "failed" | "gone" | "dropped" | "obsolete";
 
-export interface Letter {
+export interface Delivery {
   /** Unique, and equal in all attempts. */
   readonly id: string;
   readonly body: () => Promise<string>;
@@ -33,8 +33,8 @@ export interface QueueOptions {
   readonly abreast: number;
 }
 
-interface Waiting {
-  readonly letter: Letter;
+interface WaitingDelivery {
+  readonly letter: Delivery;
   /** Aborted when no further attempt will follow; an attempt in progress still completes. */
   readonly stop: AbortController;
   /** Outcome, set when `stop` is aborted. */
@@ -50,9 +50,9 @@ interface Result {
 export class DeliveryQueue {
   readonly #options: QueueOptions;
   /** Oldest first. */
-  readonly #waiting = new Map<string, Waiting>();
-  readonly #line = new Set<() => void>();
-  readonly #carried = new Set<Promise<void>>();
+  readonly #waiting = new Map<string, WaitingDelivery>();
+  readonly #waitingForTurn = new Set<() => void>();
+  readonly #running = new Set<Promise<void>>();
   /** Aborted when the queue closes: each waiting delivery has one attempt left. */
   readonly #closing = new AbortController();
   /** Aborted at the end of the grace period: all attempts stop. */
@@ -64,16 +64,16 @@ export class DeliveryQueue {
     this.#options = options;
   }
 
-  add(letter: Letter): void {
+  add(letter: Delivery): void {
     if (this.#isGone) return letter.settled("gone", 0, "an earlier answer was 410");
     if (this.#over.signal.aborted) return letter.settled("dropped", 0, "the server ends");
     const [oldest] = this.#waiting.values();
     if (oldest && this.#waiting.size >= this.#options.most) this.#end(oldest, "dropped");
-    const waiting: Waiting = { letter, stop: new AbortController() };
+    const waiting: WaitingDelivery = { letter, stop: new AbortController() };
     this.#waiting.set(letter.id, waiting);
-    const carried = this.#carry(waiting).then((result) => this.#settle(waiting, result));
-    this.#carried.add(carried);
-    void carried.finally(() => this.#carried.delete(carried));
+    const carried = this.#deliver(waiting).then((result) => this.#settle(waiting, result));
+    this.#running.add(carried);
+    void carried.finally(() => this.#running.delete(carried));
   }
 
   /** Ends deliveries whose `isWanted` returns false. */
@@ -86,34 +86,34 @@ export class DeliveryQueue {
     this.#closing.abort();
     const late = new AbortController();
     const grace = sleep(graceMs, undefined, { signal: late.signal }).catch(() => undefined);
-    await Promise.race([this.#empty(), grace]);
+    await Promise.race([this.#waitUntilEmpty(), grace]);
     late.abort();
     this.#over.abort();
     for (const waiting of this.#waiting.values()) this.#end(waiting, "dropped");
-    await this.#empty();
+    await this.#waitUntilEmpty();
   }
 
-  async #empty(): Promise<void> {
-    while (this.#carried.size > 0) await Promise.all(this.#carried);
+  async #waitUntilEmpty(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  #end(waiting: Waiting, outcome: Outcome): void {
+  #end(waiting: WaitingDelivery, outcome: Outcome): void {
     // Frees the place at once, also during an attempt.
     this.#waiting.delete(waiting.letter.id);
     waiting.ended = outcome;
     waiting.stop.abort();
   }
 
-  #settle({ letter }: Waiting, { answer, attempts, outcome }: Result): void {
+  #settle({ letter }: WaitingDelivery, { answer, attempts, outcome }: Result): void {
     this.#waiting.delete(letter.id);
     letter.settled(outcome, attempts, answer);
   }
 
-  async #carry(waiting: Waiting): Promise<Result> {
+  async #deliver(waiting: WaitingDelivery): Promise<Result> {
     const { letter, stop } = waiting;
     let answer = "";
     for (let attempts = 0; ;) {
-      await this.#turn(stop.signal);
+      await this.#waitForTurn(stop.signal);
       if (waiting.ended) {
         this.#leave();
         return { outcome: waiting.ended, attempts, answer };
@@ -122,12 +122,12 @@ export class DeliveryQueue {
       const tried = await this.#attempt(letter);
       attempts += 1;
       ({ answer } = tried);
-      const outcome = this.#outcomeOf(tried) ?? waiting.ended ?? (isLast ? "failed" : undefined);
+      const outcome = this.#noteOutcome(tried) ?? waiting.ended ?? (isLast ? "failed" : undefined);
       // Leaves only now, because the next delivery must know that the receiver is gone.
       this.#leave();
       if (outcome) return { outcome, attempts, answer };
       const { retryMs } = this.#options;
-      const wait = backOff({ attempts, random: Math.random(), retryMs, retryAfterMs: tried.retryAfterMs });
+      const wait = backoffMs({ attempts, random: Math.random(), retryMs, retryAfterMs: tried.retryAfterMs });
       if (Date.now() + wait >= letter.until()) return { outcome: "failed", attempts, answer };
       letter.failed(attempts, answer, wait);
       await this.#pause(wait, stop.signal);
@@ -135,7 +135,7 @@ export class DeliveryQueue {
   }
 
   /** Returns `undefined` if the delivery may be retried. */
-  #outcomeOf({ delivered, gone }: Attempt): Outcome | undefined {
+  #noteOutcome({ delivered, gone }: Attempt): Outcome | undefined {
     if (delivered) return "delivered";
     if (!gone) return undefined;
     this.#isGone = true;
@@ -143,7 +143,7 @@ export class DeliveryQueue {
     return "gone";
   }
 
-  async #attempt(letter: Letter): Promise<Attempt> {
+  async #attempt(letter: Delivery): Promise<Attempt> {
     try {
       return await attempt(this.#options.receiver, { id: letter.id, body: await letter.body() }, this.#over.signal);
     } catch (error) {
@@ -152,12 +152,12 @@ export class DeliveryQueue {
   }
 
   /** Resolves when another attempt may start, or the delivery was withdrawn. Call `#leave` afterwards. */
-  async #turn(stopped: AbortSignal): Promise<void> {
+  async #waitForTurn(stopped: AbortSignal): Promise<void> {
     if (this.#underWay >= this.#options.abreast && !stopped.aborted) {
       await new Promise<void>((resolve) => {
-        this.#line.add(resolve);
+        this.#waitingForTurn.add(resolve);
         const giveUp = () => {
-          if (!this.#line.delete(resolve)) return;
+          if (!this.#waitingForTurn.delete(resolve)) return;
           this.#underWay += 1;
           resolve();
         };
@@ -169,10 +169,10 @@ export class DeliveryQueue {
   }
 
   #leave(): void {
-    const [next] = this.#line;
+    const [next] = this.#waitingForTurn;
     if (next && this.#underWay <= this.#options.abreast) {
       // Hands the slot to the next delivery.
-      this.#line.delete(next);
+      this.#waitingForTurn.delete(next);
       next();
     } else this.#underWay -= 1;
   }

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { ConfigError } from "../../config/error.ts";
-import { isSafe } from "../../config/loopback.ts";
+import { isSafeAddress } from "../../config/loopback.ts";
 import { path, text } from "../../config/setting.ts";
-import { readPrivate } from "../../config/private-file.ts";
+import { readPrivateFile } from "../../config/private-file.ts";
 import type { Settings } from "../approver.ts";
 
 /** Settings of the webhook, which is notified of requests and ended turns outside of any client. */
@@ -49,7 +49,7 @@ export function checkNotifying(config: Settings, isNamed: boolean): void {
     if (notifySecretFile === undefined) return;
     throw new ConfigError("--notify-secret-file requires --notify-url. Add it.");
   }
-  if (!isSafe(notifyUrl)) throw new ConfigError("--notify-url must be an https URL (http only on loopback).");
+  if (!isSafeAddress(notifyUrl)) throw new ConfigError("--notify-url must be an https URL (http only on loopback).");
   const { password, username } = new URL(notifyUrl);
   if (username === "" && password === "") return;
   throw new ConfigError(
@@ -58,7 +58,7 @@ export function checkNotifying(config: Settings, isNamed: boolean): void {
 }
 
 /** Bounds of the key in bytes, by the specification of Standard Webhooks. */
-const LEAST = 24;
+const MIN_BYTES = 24;
 const MAX_BYTES = 64;
 
 const PREFIX = "whsec_";
@@ -70,7 +70,7 @@ export async function readNotifySecret(
   file: string | undefined,
   environment: Readonly<Record<string, string | undefined>>,
 ): Promise<string> {
-  const given = file === undefined ? environment[NOTIFY_SECRET_VARIABLE] : await readPrivate(file, "secret");
+  const given = file === undefined ? environment[NOTIFY_SECRET_VARIABLE] : await readPrivateFile(file, "secret");
   const secret = given?.trim() ?? "";
   if (secret === "") {
     const where = file === undefined ? "--notify-url requires a signing secret" : `The secret file ${file} is empty`;
@@ -80,9 +80,9 @@ export async function readNotifySecret(
   const base64 = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;
   const bytes = Buffer.from(base64, "base64");
   // `Buffer.from` skips characters that are not base64; receivers would not.
-  if (!/^[A-Za-z\d+/]+={0,2}$/.test(base64) || bytes.length < LEAST || bytes.length > MAX_BYTES) {
+  if (!/^[A-Za-z\d+/]+={0,2}$/.test(base64) || bytes.length < MIN_BYTES || bytes.length > MAX_BYTES) {
     const from = file ?? NOTIFY_SECRET_VARIABLE;
-    const form = `${PREFIX} and ${String(LEAST)} to ${String(MAX_BYTES)} bytes in base64`;
+    const form = `${PREFIX} and ${String(MIN_BYTES)} to ${String(MAX_BYTES)} bytes in base64`;
     throw new ConfigError(`The secret of the webhook in ${from} must be ${form}. ${ADVICE}`);
   }
   return base64;

@@ -4,15 +4,15 @@ import type { FoundSession, OpenIn } from "../../engine/ports.ts";
 import { otherwise, readdir } from "../../security/files/limited.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
 import { startTime } from "../supervise/tree.ts";
-import { lastFolder, transcriptOf } from "./transcript.ts";
+import { readLastFolder, findTranscript } from "./transcript.ts";
 
 /** Finds a session kept by Claude Code, however started: in a terminal, by another tool or by another server. */
 export async function findSession(sessionId: string, configFolder: string): Promise<FoundSession | undefined> {
   // `sessionId` becomes part of a path.
   if (!UUID.test(sessionId)) return undefined;
-  const transcript = await transcriptOf(sessionId, configFolder);
+  const transcript = await findTranscript(sessionId, configFolder);
   if (transcript === undefined) return undefined;
-  return { cwd: await lastFolder(transcript) };
+  return { cwd: await readLastFolder(transcript) };
 }
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
@@ -31,7 +31,7 @@ const OpenSession = z.looseObject({
 /**
  * Finds the process with the session open. Two processes would both continue the session, and the work of one would be lost.
  */
-export async function openIn(sessionId: string, configFolder: string): Promise<OpenIn | undefined> {
+export async function findOpenProcess(sessionId: string, configFolder: string): Promise<OpenIn | undefined> {
   const folder = join(configFolder, "sessions");
   const entries = await readdir(folder).catch(otherwise([]));
   for (const { name } of entries.filter((each) => each.name.endsWith(".json"))) {

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { exists, otherwise, readdir } from "../../security/files/limited.ts";
-import { close, openPlainFile, partsOf } from "../../security/files/plain-file.ts";
+import { close, openPlainFile, readParts } from "../../security/files/plain-file.ts";
 import { StartError } from "../start-error.ts";
 import { LineLimit } from "../supervise/output.ts";
 import type { AgentStart } from "../../engine/ports.ts";
@@ -14,7 +14,7 @@ import type { AgentStart } from "../../engine/ports.ts";
  * request leaves no file, or a file of listings only, which Claude Code itself does not find. Searches every project's folder,
  * so that a session is found whatever its folder was called.
  */
-export async function transcriptOf(sessionId: string, configFolder: string): Promise<string | undefined> {
+export async function findTranscript(sessionId: string, configFolder: string): Promise<string | undefined> {
   const files = await filesFor(sessionId, configFolder);
   const found = await Promise.all(files.map(async (file) => ((await holdsMessages(file)) ? [file] : [])));
   return found.flat().at(0);
@@ -27,10 +27,10 @@ async function filesFor(sessionId: string, configFolder: string): Promise<string
 }
 
 /** Returns the `promptIds` that began or joined a turn in the transcript. A prompt that only waited is absent. */
-export async function promptsIn(transcript: string, promptIds: readonly string[]): Promise<Set<string>> {
+export async function findPrompts(transcript: string, promptIds: readonly string[]): Promise<Set<string>> {
   const found = new Set<string>();
   if (promptIds.length === 0) return found;
-  for await (const line of linesOf(transcript)) {
+  for await (const line of readLines(transcript)) {
     for (const id of promptIds) if (line.includes(id)) found.add(id);
   }
   return found;
@@ -39,9 +39,9 @@ export async function promptsIn(transcript: string, promptIds: readonly string[]
 const FOLDER = /"cwd":("(?:[^"\\]|\\.)*")/;
 
 /** Returns the last folder of the session. */
-export async function lastFolder(transcript: string): Promise<string | undefined> {
+export async function readLastFolder(transcript: string): Promise<string | undefined> {
   let folder: string | undefined;
-  for await (const line of linesOf(transcript)) {
+  for await (const line of readLines(transcript)) {
     const [, quoted] = FOLDER.exec(line) ?? [];
     if (quoted !== undefined) folder = String(JSON.parse(quoted));
   }
@@ -53,7 +53,7 @@ const MESSAGE = /"type":"(?:user|assistant|system)"/;
 
 async function holdsMessages(file: string): Promise<boolean> {
   try {
-    for await (const line of linesOf(file)) if (MESSAGE.test(line)) return true;
+    for await (const line of readLines(file)) if (MESSAGE.test(line)) return true;
     return false;
   } catch (error) {
     // The project has no such file, or the file cannot be Claude Code's.
@@ -62,9 +62,9 @@ async function holdsMessages(file: string): Promise<boolean> {
 }
 
 /** Throws at a line above the bounds of Claude Code's output, because shells of a session can write lines of any length. */
-export async function* linesOf(file: string): AsyncGenerator<string> {
+export async function* readLines(file: string): AsyncGenerator<string> {
   const handle = await openPlainFile(file);
-  const input = Readable.from(partsOf(file, handle));
+  const input = Readable.from(readParts(file, handle));
   let fault: string | undefined;
   const limit = new LineLimit((why) => {
     fault = why;
@@ -93,11 +93,11 @@ interface ResumePlan {
  * Resumes from the session's own transcript, from a copy of the origin's, or starts afresh if nothing was said yet. Throws
  * `StartError` if something was said without a transcript, because Claude Code would continue without a memory.
  */
-export async function resumePlanOf(start: AgentStart, configFolder: string): Promise<ResumePlan> {
+export async function planResume(start: AgentStart, configFolder: string): Promise<ResumePlan> {
   const { first, hasSpoken, origin, rerunOf = [], resumeAt, sessionId, transcriptId } = start;
   const none = { missing: [], runsAgain: false };
   const own =
-    !first || origin?.transcriptId === transcriptId ? await transcriptOf(transcriptId, configFolder) : undefined;
+    !first || origin?.transcriptId === transcriptId ? await findTranscript(transcriptId, configFolder) : undefined;
   if (own !== undefined) return ownPlan(start, own);
   if (hasSpoken) throw transcriptMissing(transcriptId, configFolder);
   if (!origin) {
@@ -105,7 +105,7 @@ export async function resumePlanOf(start: AgentStart, configFolder: string): Pro
     // Differs from `sessionId` after a `/clear` without any answer yet.
     return { ...none, resumed: false, options: { sessionId: id } };
   }
-  if ((await transcriptOf(origin.transcriptId, configFolder)) !== undefined) {
+  if ((await findTranscript(origin.transcriptId, configFolder)) !== undefined) {
     const id = first ? sessionId : await freeId(sessionId, configFolder);
     const options = { resume: origin.transcriptId, forkSession: true, sessionId: id, ...cutAt(resumeAt ?? origin.at) };
     return { ...none, resumed: true, missing: rerunOf, options };
@@ -115,7 +115,7 @@ export async function resumePlanOf(start: AgentStart, configFolder: string): Pro
 }
 
 async function ownPlan({ first, origin, rerunOf = [], resumeAt, transcriptId }: AgentStart, transcript: string) {
-  const known = await promptsIn(transcript, rerunOf);
+  const known = await findPrompts(transcript, rerunOf);
   const [prompt] = rerunOf;
   const runsAgain = prompt !== undefined && known.has(prompt);
   // A turn that has begun has already gone back to `resumeAt`.

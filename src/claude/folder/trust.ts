@@ -4,7 +4,7 @@ import { PRODUCT } from "../../domain/names.ts";
 import type { Confinement } from "../../domain/principal.ts";
 import { exists, mkdir, otherwise, realpath } from "../../security/files/limited.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
-import { configFolder, MAX_STATE_BYTES, stateFile } from "../environment.ts";
+import { configFolder, MAX_STATE_BYTES, stateFile } from "../child-environment.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 
 /**
@@ -12,7 +12,7 @@ import type { SessionOptions } from "../../domain/options.ts";
  * directories named by Claude Code's own trust record or by the operator (`--trust-dir`).
  */
 
-const WHAT_A_REPOSITORY_CAN_RUN = [
+const EXECUTABLE_SETTINGS = [
   ".claude/settings.json",
   ".claude/settings.local.json",
   ".claude/scheduled_tasks.json",
@@ -33,12 +33,12 @@ export async function isTrusted(
   { trustDirs, trustsRecord }: Trust,
   environment: Environment,
 ): Promise<boolean> {
-  const recorded = trustsRecord ? await trustedByClaude(environment) : [];
-  return (await isNamed(cwd, trustDirs)) || (await isBelow(cwd, recorded));
+  const recorded = trustsRecord ? await readTrustedFolders(environment) : [];
+  return (await isTrustedByOperator(cwd, trustDirs)) || (await isBelow(cwd, recorded));
 }
 
 /** True if the operator names the folder or a parent. */
-async function isNamed(cwd: string, trustDirs: readonly string[]): Promise<boolean> {
+async function isTrustedByOperator(cwd: string, trustDirs: readonly string[]): Promise<boolean> {
   return isBelow(cwd, await realPaths(trustDirs));
 }
 
@@ -53,10 +53,10 @@ export async function isTrustedByAll(cwd: string, all: readonly Trust[], environ
 }
 
 /** Returns the files from `cwd` up to its repository root that are ignored in an untrusted directory. */
-export async function whatWouldRun(cwd: string): Promise<string[]> {
+export async function findExecutableSettings(cwd: string): Promise<string[]> {
   const found: string[] = [];
-  for (const folder of await foldersOfRepository(await realpath(cwd))) {
-    for (const name of WHAT_A_REPOSITORY_CAN_RUN) {
+  for (const folder of await findRepositoryFolders(await realpath(cwd))) {
+    for (const name of EXECUTABLE_SETTINGS) {
       const file = join(folder, name);
       if (await exists(file)) found.push(file);
     }
@@ -65,7 +65,7 @@ export async function whatWouldRun(cwd: string): Promise<string[]> {
 }
 
 /** Returns the folders up to the root. Outside a repository, Claude Code looks only at the directory itself. */
-async function foldersOfRepository(folder: string): Promise<string[]> {
+async function findRepositoryFolders(folder: string): Promise<string[]> {
   const folders = ancestors(folder);
   for (const [index, each] of folders.entries()) {
     if (await exists(join(each, ".git"))) return folders.slice(0, index + 1);
@@ -78,13 +78,13 @@ async function foldersOfRepository(folder: string): Promise<string[]> {
  * `.mcp.json` and agents come from there, `CLAUDE.md` still from the working directory. Lies in the user's own configuration
  * folder, because another user could put settings into a folder below /tmp.
  */
-export async function emptyProject(environment: Environment): Promise<string> {
+export async function createEmptyProject(environment: Environment): Promise<string> {
   const folder = join(configFolder(environment), PRODUCT, "untrusted");
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
 
-async function trustedByClaude(environment: Environment): Promise<string[]> {
+async function readTrustedFolders(environment: Environment): Promise<string[]> {
   const text = await readSmall(stateFile(environment), MAX_STATE_BYTES).catch(otherwise("{}"));
   const parsed = StateFile.safeParse(parseJson(text));
   if (!parsed.success) return [];
@@ -134,13 +134,13 @@ export async function projectAllowRules(
   all: readonly { readonly trustDirs: readonly string[] }[],
 ): Promise<string[]> {
   if (!mayRun || isSandboxed || !settingSources.includes("project")) return [];
-  for (const { trustDirs } of all) if (!(await isNamed(cwd, trustDirs))) return [];
+  for (const { trustDirs } of all) if (!(await isTrustedByOperator(cwd, trustDirs))) return [];
   const text = await readSmall(join(cwd, ".claude", "settings.json"), MAX_SETTINGS_BYTES).catch(otherwise(""));
-  return SettingsFile.safeParse(jsonOf(text)).data?.permissions?.allow ?? [];
+  return SettingsFile.safeParse(parseSettings(text)).data?.permissions?.allow ?? [];
 }
 
 /** Ignores invalid JSON, because Claude Code itself reports such a file. */
-function jsonOf(text: string): unknown {
+function parseSettings(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

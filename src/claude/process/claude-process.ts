@@ -8,10 +8,10 @@ import type { Attachment } from "../../domain/prompt.ts";
 import type { AgentProcess, AgentSignal, Judgement } from "../../engine/ports.ts";
 import { Background } from "./background.ts";
 import { deniedBySettings, unreadSettings } from "./permissions.ts";
-import { AliveThrottle, askClaude, explained, messageOf, settlesWithin } from "./control.ts";
+import { AliveThrottle, sendControl, withLastWords, messageOf, settlesWithin } from "./control.ts";
 import { CostWatch } from "./cost-watch.ts";
 import { AsyncQueue, userMessage } from "./input.ts";
-import { heldUntil, type LaunchPlan, type ProcessContext } from "./launch.ts";
+import { delayUntil, type LaunchPlan, type ProcessContext } from "./launch.ts";
 import { OpenRequests } from "./open-requests.ts";
 import { withReason } from "./reason.ts";
 import { fileGuard } from "./hooks.ts";
@@ -19,10 +19,10 @@ import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
 import { StartError } from "../start-error.ts";
 import { startTime } from "../supervise/tree.ts";
-import { endsInOrder } from "../shim/held-process.ts";
-import { takeNumber } from "../shim/inbound.ts";
+import { endGracefully } from "../shim/shimmed-handle.ts";
+import { takeLineNumber } from "../shim/inbound.ts";
 import { KillSwitch } from "./time-limit.ts";
-import { endBeforeReady, type Exit, type Spawned } from "../supervise/spawned.ts";
+import { endBeforeReady, type Exit, type ProcessHandle } from "../supervise/process-handle.ts";
 import { isDetachedId } from "../supervise/detached-processes.ts";
 
 /**
@@ -37,7 +37,7 @@ const CONTROL_MS = 30_000;
 /** Wait for output after the exit, ms: children of a killed process can hold its output pipe open. */
 const LAST_WORDS_MS = 2000;
 
-type Began = Pick<LaunchPlan, "attached" | "missing" | "resumed">;
+type LaunchFacts = Pick<LaunchPlan, "attached" | "missing" | "resumed">;
 
 /** Runs a Claude Code in streaming mode. */
 export class ClaudeProcess implements AgentProcess {
@@ -50,7 +50,7 @@ export class ClaudeProcess implements AgentProcess {
   #onReady: (query: Query) => void = () => undefined;
   #onNotReady: (error: AppError) => void = () => undefined;
   #query: Query | undefined;
-  #spawned: Spawned | undefined;
+  #spawned: ProcessHandle | undefined;
   #announced: Promise<void> | undefined;
   /** Resolves once the next owner could find the process. Before, no prompt is sent, so a new start loses nothing. */
   readonly #recorded: Promise<void>;
@@ -63,7 +63,7 @@ export class ClaudeProcess implements AgentProcess {
 
   constructor(context: ProcessContext) {
     this.#context = context;
-    this.#requests = new OpenRequests(context.onSignal, (requestId) => this.#spawned?.held?.settle(requestId));
+    this.#requests = new OpenRequests(context.onSignal, (requestId) => this.#spawned?.inShim?.settle(requestId));
     this.#background = new Background(
       () => this.#spawned?.detached,
       (tasks) => context.onSignal({ type: "background", tasks }),
@@ -98,7 +98,7 @@ export class ClaudeProcess implements AgentProcess {
     const { isAttached, mask } = this.#context;
     // A start has its own time limit, an attached process none: `CONTROL_MS` then covers `#ready` too.
     if (!isAttached) await this.#ready;
-    const answered = this.#ready.then(async (query) => askClaude(query, request, mask));
+    const answered = this.#ready.then(async (query) => sendControl(query, request, mask));
     if (await settlesWithin(CONTROL_MS, answered)) return answered;
     throw new AppError("TIMEOUT", "Claude Code did not answer. Try again, or interrupt the session.");
   }
@@ -132,16 +132,16 @@ export class ClaudeProcess implements AgentProcess {
 
   letGo(): void {
     // Without a stored shim reference, the next owner would not find the process.
-    const isFound = this.#context.isAttached || (this.#isRecorded && this.#spawned?.held);
+    const isFound = this.#context.isAttached || (this.#isRecorded && this.#spawned?.inShim);
     if (!isFound) return this.kill();
     this.#isLetGo = true;
-    this.#spawned?.held?.letGo();
+    this.#spawned?.inShim?.letGo();
   }
 
   acknowledge(line: number): void {
     // An overdue process gets no prompt.
     if (!this.#killSwitch.isOverdue) this.#onRecorded();
-    this.#spawned?.held?.acknowledge(line);
+    this.#spawned?.inShim?.acknowledge(line);
   }
 
   /** Lets the shim forget an ended process, because nothing more is reported. */
@@ -167,15 +167,15 @@ export class ClaudeProcess implements AgentProcess {
     const why = { ...(error && { error }), ...(subtype !== undefined && { subtype }) };
     onSignal(
       { type: "exited", code: exit?.code ?? null, signal: exit?.signal ?? null, ...why },
-      this.#spawned?.held?.lastLine(),
+      this.#spawned?.inShim?.lastLine(),
     );
   }
 
   /** The SDK has ended the conversation and a child of this server with it. A process in a shim is ended here. */
   async #endedBy(): Promise<Exit | undefined> {
-    const { exit, held } = this.#spawned ?? {};
+    const { exit, inShim: held } = this.#spawned ?? {};
     if (!exit || !held || (await settlesWithin(0, exit))) return exit;
-    if (!(await endsInOrder(held, exit))) this.kill();
+    if (!(await endGracefully(held, exit))) this.kill();
     return exit;
   }
 
@@ -189,18 +189,18 @@ export class ClaudeProcess implements AgentProcess {
     // Children can hold the stream of a killed process open, so the exit also ends the conversation.
     let onGone: () => void = () => undefined;
     const gone = new Promise<undefined>((resolve) => (onGone = () => resolve(undefined)));
-    const onSpawned = (spawned: Spawned) => {
+    const onSpawned = (spawned: ProcessHandle) => {
       this.#spawned = spawned;
       this.#announced = this.#announce(spawned, began);
       if (attached) this.#onRecorded();
       // The session may have given up the process in the meantime.
-      if (this.#isLetGo) spawned.held?.letGo();
+      if (this.#isLetGo) spawned.inShim?.letGo();
       else if (this.#killSwitch.signal.aborted) this.kill();
       void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
     };
     const cost = new CostWatch({ attached, watchCost }, onSignal);
     const running = await start({
-      prompts: heldUntil(Promise.all([this.#recorded, cost.startKnown]), this.#input),
+      prompts: delayUntil(Promise.all([this.#recorded, cost.startKnown]), this.#input),
       ...this.#requests.bindings(began),
       guard: fileGuard(began),
       onSpawned,
@@ -213,7 +213,7 @@ export class ClaudeProcess implements AgentProcess {
       cost.begin(running);
       onSignal({ type: "ready" });
       if (!attached) void unreadSettings(running).then((unread) => unread.forEach((notice) => onSignal(notice)));
-      void this.#requests.withdrawOthers(attached?.open ?? [], this.#spawned?.held?.pending);
+      void this.#requests.withdrawOthers(attached?.open ?? [], this.#spawned?.inShim?.pending);
     };
     // The stream ends with an equal failure.
     running.initializationResult().then(
@@ -224,7 +224,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   /** Reports pid and start time, because a pid alone may be reused and must not be signalled. */
-  async #announce({ held, pid }: Spawned, { attached, missing, resumed }: Began): Promise<void> {
+  async #announce({ inShim: held, pid }: ProcessHandle, { attached, missing, resumed }: LaunchFacts): Promise<void> {
     const { onSignal } = this.#context;
     if (attached) {
       const { environmentId, lost } = attached;
@@ -249,7 +249,7 @@ export class ClaudeProcess implements AgentProcess {
       for await (const message of running) {
         // `started` must be the first signal of a process.
         await this.#announced;
-        const line = takeNumber(message);
+        const line = takeLineNumber(message);
         if (message.type === "result") failedResult = message.is_error;
         partial.read(message);
         const signals = reader.read(message);
@@ -287,7 +287,7 @@ export class ClaudeProcess implements AgentProcess {
   async #stop(): Promise<void> {
     await settlesWithin(INTERRUPT_MS, this.#interrupt());
     this.#input.end();
-    this.#spawned?.held?.endInput();
+    this.#spawned?.inShim?.endInput();
     await settlesWithin(END_OF_INPUT_MS, this.#ended);
     this.#query?.close();
     if (!(await settlesWithin(CLOSE_MS, this.#ended))) this.kill();
@@ -295,6 +295,6 @@ export class ClaudeProcess implements AgentProcess {
 
   #whyItEnded(failure: string | undefined): string | undefined {
     const said = this.#context.mask(this.#spawned?.stderrTail() ?? "");
-    return this.#spawned?.fault() ?? explained(failure, said);
+    return this.#spawned?.fault() ?? withLastWords(failure, said);
   }
 }

@@ -17,7 +17,7 @@ interface Untyped {
  * Sends a control request to a running Claude Code. Rejects with an `AppError` with Claude Code's reason. `mask` removes
  * secrets.
  */
-export async function askClaude(
+export async function sendControl(
   query: Query,
   request: ControlRequest,
   mask: (text: string) => string,
@@ -125,7 +125,7 @@ export class AliveThrottle {
 }
 
 /** Adds the last line on `stderr` to `failure`. */
-export function explained(failure: string | undefined, stderr: string): string | undefined {
+export function withLastWords(failure: string | undefined, stderr: string): string | undefined {
   const lastWords = stderr.trim().split("\n").at(-1);
   return failure !== undefined && lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;
 }

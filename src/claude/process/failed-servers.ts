@@ -13,7 +13,7 @@ const Init = z.object({
 const GIVEN = "dynamic";
 
 /** Returns the names of failed servers in a `system/init` message. */
-export function failedServers(init: JsonObject): string[] {
+export function readFailedServers(init: JsonObject): string[] {
   const { mcp_servers: servers } = Init.catch({ mcp_servers: [] }).parse(init);
   const failed = servers.filter(
     ({ source, status }) => status === "failed" || (status === "needs-auth" && source === GIVEN),
@@ -21,7 +21,7 @@ export function failedServers(init: JsonObject): string[] {
   return failed.map(({ name }) => name);
 }
 
-export function serversFailed(failed: readonly string[]): AgentSignal {
+export function failedServersNotice(failed: readonly string[]): AgentSignal {
   return { type: "notice", kind: "warning", message: describe(failed, new Map()), details: { failed: [...failed] } };
 }
 
@@ -36,7 +36,7 @@ const MAX_SERVERS = 10;
 
 type Notice = Extract<AgentSignal, { type: "notice" }>;
 
-/** Adds Claude Code's reasons, if available, to a warning of `serversFailed`. Returns any other notice unchanged. */
+/** Adds Claude Code's reasons, if available, to a warning of `failedServersNotice`. Returns any other notice unchanged. */
 export async function withServerErrors(notice: Notice, query: Query, mask: (text: string) => string): Promise<Notice> {
   const read = Failed.safeParse(notice.kind === "warning" ? notice.details : undefined);
   if (!read.success) return notice;

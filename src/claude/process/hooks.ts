@@ -7,14 +7,14 @@ import type {
   Settings,
 } from "@anthropic-ai/claude-agent-sdk";
 import { CAN_RUN } from "../../domain/approvals/risk.ts";
-import { isClosed, judgeRequest, judgeShellEdit } from "../risk/judge.ts";
-import { namedPaths, type Folders } from "../risk/places.ts";
+import { closedText, judgeRequest, judgeShellEdit } from "../risk/judge.ts";
+import { namedPaths, type Folders } from "../risk/named-paths.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { isKeptByClaude } from "../../security/kept-by-claude.ts";
 import { normalPath } from "../../security/normal-path.ts";
 import { refusesPeers } from "../../domain/approvals/peer-message.ts";
 import type { Confirm } from "./open-requests.ts";
-import { messageGuard } from "./held-messages.ts";
+import { peerMessageGuard } from "./peer-messages.ts";
 import { skillGuard, strictest } from "./skill-commands.ts";
 import { readRule, type Rule } from "../../domain/approvals/rule.ts";
 import { isExactly, judgeCommand, type CommandRules } from "../../security/shell/rules.ts";
@@ -54,13 +54,13 @@ export function hooksOf(
   return {
     ...others,
     PreToolUse: checks,
-    ...(messages && { UserPromptSubmit: [{ hooks: [messageGuard(confirm)], timeout: ANSWER_S }] }),
+    ...(messages && { UserPromptSubmit: [{ hooks: [peerMessageGuard(confirm)], timeout: ANSWER_S }] }),
     ...(skills && { PreSkillShellCommand: [{ hooks: [skillGuard(checks, confirm)], timeout: ANSWER_S }] }),
   };
 }
 
 /** Upper bound for the number of hooks ever given to a process. */
-const NUMBERS = 16;
+const MAX_HOOKS = 16;
 
 /**
  * Returns hooks for a process started by another server, perhaps with a different set of hooks. The process calls hooks by
@@ -71,13 +71,13 @@ export function hooksByEvent(
   given: NonNullable<Options["hooks"]> = {},
 ): NonNullable<Options["hooks"]> {
   const { PreToolUse: checks = [] } = hooksOf({ confirm, guard }, given);
-  const onMessage = messageGuard(given.UserPromptSubmit ? confirm : async () => Promise.resolve(REFUSED));
+  const onMessage = peerMessageGuard(given.UserPromptSubmit ? confirm : async () => Promise.resolve(REFUSED));
   const onCommand = skillGuard(checks, confirm);
   const judge: HookCallback = async (input, ...about) => {
     if (input.hook_event_name === "PreToolUse") return strictest(checks, input, ...about);
     return input.hook_event_name === "UserPromptSubmit" ? onMessage(input, ...about) : onCommand(input, ...about);
   };
-  return { PreToolUse: [{ hooks: Array.from({ length: NUMBERS }, () => judge) }] };
+  return { PreToolUse: [{ hooks: Array.from({ length: MAX_HOOKS }, () => judge) }] };
 }
 
 const REFUSED = "This server refuses messages of other sessions (PeerMessage is in none of its rules).";
@@ -90,10 +90,10 @@ interface GuardContext {
 
 export function fileGuard(context: GuardContext): HookCallback {
   return async (input) =>
-    decide(input, context).catch(() => asked(input.permission_mode, "Its path cannot be determined"));
+    judgeToolUse(input, context).catch(() => askOrDeny(input.permission_mode, "Its path cannot be determined"));
 }
 
-async function decide(hook: HookInput, context: GuardContext): ReturnType<HookCallback> {
+async function judgeToolUse(hook: HookInput, context: GuardContext): ReturnType<HookCallback> {
   if (hook.hook_event_name !== "PreToolUse") return {};
   const { permission_mode: mode, tool_name: toolName, tool_input: input, tool_use_id: toolUseId } = hook;
   const given = typeof input === "object" && input !== null ? { ...input } : {};
@@ -101,12 +101,13 @@ async function decide(hook: HookInput, context: GuardContext): ReturnType<HookCa
   const ask = { requestId: toolUseId, kind: "permission" as const, toolName, toolUseId, input: given };
   const { refused, risk } = await judgeRequest(ask, context.folders);
   if (refused !== undefined) return hookDecision("deny", refused);
-  if (!risk?.why.includes(CAN_RUN) || UNASKED.has(mode) || (await isKept(toolName, given, context.folders))) return {};
-  return asked(mode, CAN_RUN);
+  if (!risk?.why.includes(CAN_RUN) || UNASKED.has(mode) || (await areClaudeFiles(toolName, given, context.folders)))
+    return {};
+  return askOrDeny(mode, CAN_RUN);
 }
 
 /** True if all named files belong to Claude Code, which then decides about asking. */
-async function isKept(toolName: string, input: JsonObject, folders: Folders): Promise<boolean> {
+async function areClaudeFiles(toolName: string, input: JsonObject, folders: Folders): Promise<boolean> {
   const paths = (namedPaths(toolName, input) ?? []).map((named) => normalPath(named, folders));
   const kept = await Promise.all(paths.map(async (path) => path !== undefined && isKeptByClaude(path, folders)));
   return kept.length > 0 && kept.every(Boolean);
@@ -114,12 +115,12 @@ async function isKept(toolName: string, input: JsonObject, folders: Folders): Pr
 
 async function asEdit({ command }: { command?: unknown }, { allowsCommands, folders }: GuardContext) {
   const edit = typeof command === "string" ? await judgeShellEdit(command, folders) : undefined;
-  if (edit?.closed) return hookDecision("deny", isClosed(edit.closed));
+  if (edit?.closed) return hookDecision("deny", closedText(edit.closed));
   return edit?.canRun === true && !allowsCommands ? hookDecision("ask", CAN_RUN) : {};
 }
 
 /** Denies in `dontAsk`, because such a session makes no requests. */
-function asked(mode: string | undefined, reason: string) {
+function askOrDeny(mode: string | undefined, reason: string) {
   return mode === "dontAsk"
     ? hookDecision("deny", `${reason}, and this session does not ask.`)
     : hookDecision("ask", reason);
@@ -134,7 +135,7 @@ function hookDecision(permissionDecision: "ask" | "deny", permissionDecisionReas
  * mode and in subagents. Without command rules there is no hook.
  */
 
-interface Guarded {
+interface CommandRestrictions {
   /** Rules of the operator. */
   readonly rules: { readonly allow: readonly Rule[]; readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
   /** Rules of the session, denying only. */
@@ -149,7 +150,7 @@ const TOOLS: ReadonlyMap<string, string> = new Map([
   ["REPL", "REPL"],
 ]);
 
-interface Guards {
+interface HookSettings {
   readonly hooks: NonNullable<Options["hooks"]>;
   readonly settings: Settings;
 }
@@ -158,7 +159,7 @@ interface Guards {
  * Returns hooks and settings for a process. `canHold`: this Claude Code has hooks that can hold messages of other sessions and
  * commands of skills. An empty list makes `hooksOf` add the hook bound to the session.
  */
-export function declaredGuards(guarded: Guarded, canHold: boolean): Guards {
+export function declareHooks(guarded: CommandRestrictions, canHold: boolean): HookSettings {
   const hooks = commandGuard(guarded);
   const asks = canHold && !refusesPeers(guarded.rules.deny);
   return {
@@ -173,13 +174,13 @@ export function declaredGuards(guarded: Guarded, canHold: boolean): Guards {
   };
 }
 
-export function commandGuard({ disallowedTools, rules }: Guarded): Options["hooks"] {
+export function commandGuard({ disallowedTools, rules }: CommandRestrictions): Options["hooks"] {
   const denied = disallowedTools.flatMap((text) => readRule(text) ?? []);
   const all = { allow: rules.allow, ask: rules.ask, deny: [...rules.deny, ...denied] };
   if (![...all.ask, ...all.deny].some(isForCommands)) return undefined;
   const guard: HookCallbackMatcher = {
     matcher: [...TOOLS.keys()].join("|"),
-    hooks: [async (input) => Promise.resolve(answer(all, input))],
+    hooks: [async (input) => Promise.resolve(judgeCommandUse(all, input))],
   };
   return { PreToolUse: [guard] };
 }
@@ -190,7 +191,7 @@ function isForCommands({ content, toolName }: Pick<Rule, "content" | "toolName">
 
 type Named = Pick<Rule, "content" | "toolName">;
 
-interface All {
+interface RulesByBehavior {
   readonly allow: readonly Named[];
   readonly ask: readonly Named[];
   readonly deny: readonly Named[];
@@ -200,7 +201,7 @@ const ADVICE =
   "Run it as one plain command: a program name and literal arguments, without code for another program to run. " +
   "If that is not possible, do without it, or tell the user.";
 
-function answer(all: All, input: HookInput): HookJSONOutput {
+function judgeCommandUse(all: RulesByBehavior, input: HookInput): HookJSONOutput {
   if (input.hook_event_name !== "PreToolUse") return {};
   const tool = TOOLS.get(input.tool_name);
   if (tool === undefined) return {};
@@ -218,14 +219,14 @@ function answer(all: All, input: HookInput): HookJSONOutput {
   if (!verdict) return {};
   if (verdict.behavior !== "unreadable") {
     const why = `The command rule ${tool}(${verdict.content}) decides (${verdict.behavior})`;
-    return verdict.behavior === "ask" ? asked(mode, why) : hookDecision("deny", `${why}.`);
+    return verdict.behavior === "ask" ? askOrDeny(mode, why) : hookDecision("deny", `${why}.`);
   }
   if (rules.allow.some((content) => isExactly(content, command))) return {};
   const why = `This command cannot be checked against the command rules: ${verdict.problem}.`;
   return isUnasked ? hookDecision("deny", `${why} ${ADVICE}`) : hookDecision("ask", why);
 }
 
-function contentsFor({ allow, ask, deny }: All, tool: string): Required<CommandRules> {
+function contentsFor({ allow, ask, deny }: RulesByBehavior, tool: string): Required<CommandRules> {
   const of = (rules: readonly Named[]) =>
     rules.flatMap(({ content, toolName }) => (toolName === tool && content !== undefined ? [content] : []));
   return { allow: of(allow), ask: of(ask), deny: of(deny) };

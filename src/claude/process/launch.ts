@@ -9,11 +9,11 @@ import type {
 import { once } from "node:events";
 import type { AgentReattach, AgentSignal } from "../../engine/ports.ts";
 import { otherwise, stat } from "../../security/files/limited.ts";
-import type { Folders } from "../risk/places.ts";
+import type { Folders } from "../risk/named-paths.ts";
 import { StartError } from "../start-error.ts";
 import { hooksByEvent, hooksOf, type HookBindings } from "./hooks.ts";
-import type { Attachment } from "../shim/held-process.ts";
-import type { Spawned } from "../supervise/spawned.ts";
+import type { ReattachedProcess } from "../shim/shimmed-handle.ts";
+import type { ProcessHandle } from "../supervise/process-handle.ts";
 
 /** Plan of a process start, resolved after `ClaudeProcess` was created. */
 export interface LaunchPlan {
@@ -69,7 +69,7 @@ export interface SessionBindings extends HookBindings {
   readonly prompts: AsyncIterable<SDKUserMessage>;
   readonly ask: CanUseTool;
   /** Called with the process of the session; never with a refused spare. */
-  readonly onSpawned: (spawned: Spawned) => void;
+  readonly onSpawned: (spawned: ProcessHandle) => void;
   /** Aborts once the session gives the process up. */
   readonly signal: AbortSignal;
   /** Epoch of the session's lease. */
@@ -78,12 +78,12 @@ export interface SessionBindings extends HookBindings {
 
 type StartQuery = (params: { prompt: AsyncIterable<SDKUserMessage>; options: Options }) => Query;
 
-type Spawn = (request: SpawnOptions, onSpawned: (spawned: Spawned) => void) => SpawnedProcess;
+type Spawn = (request: SpawnOptions, onSpawned: (spawned: ProcessHandle) => void) => SpawnedProcess;
 
 /** Starts a new process instead of claiming a spare. */
 export function startFresh(query: StartQuery, options: Options, spawn: Spawn): LaunchPlan["start"] {
   return async ({ ask, onSpawned, prompts, signal, ...called }) => {
-    await checkAnswers([options.cwd, options.pathToClaudeCodeExecutable]);
+    await checkResponsive([options.cwd, options.pathToClaudeCodeExecutable]);
     if (signal.aborted) throw new Error("The process was stopped before it started.");
     const spawnClaudeCodeProcess: Options["spawnClaudeCodeProcess"] = (request) => spawn(request, onSpawned);
     const bound = { canUseTool: ask, hooks: hooksOf(called, options.hooks), spawnClaudeCodeProcess };
@@ -95,12 +95,16 @@ export function startFresh(query: StartQuery, options: Options, spawn: Spawn): L
  * Throws `NoAnswerError` for a folder or program on an unresponsive file system, because `spawn` would block this whole
  * process.
  */
-async function checkAnswers(paths: readonly (string | undefined)[]): Promise<void> {
+async function checkResponsive(paths: readonly (string | undefined)[]): Promise<void> {
   for (const path of paths) if (path !== undefined) await stat(path).catch(otherwise(undefined));
 }
 
 /** Continues a process started by another server, under the rules of this server. All other options were fixed at the start. */
-export function goOn(query: StartQuery, options: Options, { process, spawned }: Attachment): LaunchPlan["start"] {
+export function continueAttached(
+  query: StartQuery,
+  options: Options,
+  { process, spawned }: ReattachedProcess,
+): LaunchPlan["start"] {
   return async ({ ask, onSpawned, prompts, ...called }) => {
     onSpawned(spawned);
     const bound = {
@@ -113,13 +117,13 @@ export function goOn(query: StartQuery, options: Options, { process, spawned }: 
 }
 
 /** Holds prompts until Claude Code has listed `agent`, because Claude Code silently runs without an unknown agent. */
-export function requiringAgent(agent: string | undefined, start: LaunchPlan["start"]): LaunchPlan["start"] {
+export function requireAgent(agent: string | undefined, start: LaunchPlan["start"]): LaunchPlan["start"] {
   if (agent === undefined) return start;
   return async (bound) => {
     let release: () => void = () => undefined;
     const isKnown = new Promise<void>((resolve) => (release = resolve));
-    const query = await start({ ...bound, prompts: heldUntil(isKnown, bound.prompts) });
-    const known = await Promise.race([agentsOf(query), once(bound.signal, "abort").then(() => undefined)]);
+    const query = await start({ ...bound, prompts: delayUntil(isKnown, bound.prompts) });
+    const known = await Promise.race([askAgents(query), once(bound.signal, "abort").then(() => undefined)]);
     if (known && !known.includes(agent)) {
       query.close();
       throw new StartError(
@@ -133,13 +137,13 @@ export function requiringAgent(agent: string | undefined, start: LaunchPlan["sta
 }
 
 /** Yields the items of `source` once `ready` has resolved. */
-export async function* heldUntil<T>(ready: Promise<unknown>, source: AsyncIterable<T>): AsyncGenerator<T, void> {
+export async function* delayUntil<T>(ready: Promise<unknown>, source: AsyncIterable<T>): AsyncGenerator<T, void> {
   await ready;
   yield* source;
 }
 
 /** `undefined` if the process ended before its answer; the stream reports the end. */
-async function agentsOf(query: Query): Promise<string[] | undefined> {
+async function askAgents(query: Query): Promise<string[] | undefined> {
   const initialized = await query.initializationResult().catch(() => undefined);
   return initialized?.agents.map(({ name }) => name);
 }

@@ -2,7 +2,7 @@ import type { CanUseTool, PermissionResult } from "@anthropic-ai/claude-agent-sd
 import type { JsonObject } from "../../domain/json.ts";
 import type { Decision, PermissionRequest } from "../../domain/permission.ts";
 import type { AgentSignal, Judgement } from "../../engine/ports.ts";
-import type { Folders } from "../risk/places.ts";
+import type { Folders } from "../risk/named-paths.ts";
 import { judgeRequest } from "../risk/judge.ts";
 import { deniedBy, judgeChanged, toPermissionRequest, toPermissionResult, withoutFolders } from "./permissions.ts";
 
@@ -14,16 +14,16 @@ const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdr
 const FIXED = "The input of this request cannot be changed. Allow it as it is, or deny it.";
 
 /** Question asked by a hook of Claude Code: answered with yes or no, never with changed input. */
-interface Question extends Pick<PermissionRequest, "input" | "toolName"> {
+interface HookQuestion extends Pick<PermissionRequest, "input" | "toolName"> {
   /** Claude Code's id of the hook call. */
   readonly id: string;
   readonly reason: string;
 }
 
 /** Resolves with the reason of a denial; with `undefined` if allowed. */
-export type Confirm = (question: Question, signal: AbortSignal) => Promise<string | undefined>;
+export type Confirm = (question: HookQuestion, signal: AbortSignal) => Promise<string | undefined>;
 
-interface Waiting {
+interface OpenRequest {
   readonly request: PermissionRequest;
   readonly resolve: (result: PermissionResult) => void;
   readonly isFixed: boolean;
@@ -33,7 +33,7 @@ interface Waiting {
 export class OpenRequests {
   readonly #onSignal: (signal: AgentSignal) => void;
   readonly #onReported: (requestId: string) => void;
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Map<string, OpenRequest>();
   /** Deny rules added by answers. */
   readonly #denied: string[] = [];
 

@@ -1,5 +1,5 @@
 import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
-import { endOf, lastWord } from "../../domain/last-word.ts";
+import { lastCharacters, lastWordStart } from "../../domain/last-word.ts";
 
 /** Maximum length of the reported text, characters. */
 const MAX_CHARS = 4_000;
@@ -59,7 +59,7 @@ export class PartialText {
    */
   #shortened(text: string): string {
     const [header = ""] = OPEN_KEY.exec(text) ?? [];
-    const at = header === "" ? lastWord(text) : text.length - header.length;
+    const at = header === "" ? lastWordStart(text) : text.length - header.length;
     const rest = text.slice(at);
     const kept = this.#mask.text(text.slice(0, at)).slice(-2 * MAX_CHARS);
     if (rest.length <= MAX_WORD_CHARS) return kept + rest;
@@ -73,6 +73,6 @@ export class PartialText {
     if (text === this.#text) return;
     // Masks before cutting, because half of a secret would not be recognized and would leak.
     this.#text = text.length > 4 * MAX_CHARS ? this.#shortened(text) : text;
-    this.#onText(endOf(this.#mask.unfinished(this.#text), MAX_CHARS));
+    this.#onText(lastCharacters(this.#mask.unfinished(this.#text), MAX_CHARS));
   }
 }

@@ -4,8 +4,8 @@ import type { PermissionRequest, PermissionUpdate, Decision } from "../../domain
 import type { JsonObject } from "../../domain/json.ts";
 import type { AgentSignal, Judgement } from "../../engine/ports.ts";
 import { judgeRequest } from "../risk/judge.ts";
-import { pathsIn } from "../risk/mentioned.ts";
-import { namedPaths, type Folders } from "../risk/places.ts";
+import { findShownPaths } from "../risk/mentioned-paths.ts";
+import { namedPaths, type Folders } from "../risk/named-paths.ts";
 import { isFileTool, runsCommand } from "../risk/risk.ts";
 import { unreadFiles } from "../unread-settings.ts";
 
@@ -68,7 +68,8 @@ export async function judgeChanged(
   const { toolName } = request;
   const judged = await judgeRequest({ ...request, input }, folders);
   const { command } = input;
-  const mentions = runsCommand(toolName) && typeof command === "string" ? await pathsIn(command, folders) : undefined;
+  const mentions =
+    runsCommand(toolName) && typeof command === "string" ? await findShownPaths(command, folders) : undefined;
   const refused = judged.refused ?? (isMoved({ request, input }) ? RELATIVE : undefined);
   return {
     ...judged,

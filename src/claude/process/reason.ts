@@ -2,7 +2,7 @@ import type { Query } from "@anthropic-ai/claude-agent-sdk";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { AgentSignal } from "../../engine/ports.ts";
-import { linesOf, transcriptOf } from "../folder/transcript.ts";
+import { readLines, findTranscript } from "../folder/transcript.ts";
 import { hookStopped } from "../side-reports.ts";
 import { withServerErrors } from "./failed-servers.ts";
 
@@ -22,33 +22,36 @@ const Stopped = z.object({
   }),
 });
 
-interface Place {
+interface TranscriptPlace {
   readonly transcriptId: string;
   readonly configFolder: string;
   readonly mask: (text: string) => string;
 }
 
 /** Adds a reason missing in the message of `signal`, from Claude Code or its transcript. */
-export async function withReason(signal: AgentSignal, query: Query, place: Place): Promise<AgentSignal> {
+export async function withReason(signal: AgentSignal, query: Query, place: TranscriptPlace): Promise<AgentSignal> {
   return signal.type === "notice" ? withServerErrors(signal, query, place.mask) : withHookReason(signal, place);
 }
 
 /** Only the transcript names the hook that ended a turn, with the reason. */
-async function withHookReason(signal: AgentSignal, place: Place): Promise<AgentSignal> {
+async function withHookReason(signal: AgentSignal, place: TranscriptPlace): Promise<AgentSignal> {
   if (signal.type !== "result" || signal.result.failure?.subtype !== "hook_stopped") return signal;
   const { numTurns, durationMs } = signal.result;
   if (numTurns === 0) return signal;
   const since = Date.now() - durationMs - TOLERANCE_MS;
-  const reason = await reasonSince(since, place).catch(() => undefined);
+  const reason = await readHookReason(since, place).catch(() => undefined);
   if (reason === undefined) return signal;
   return { ...signal, result: { ...signal.result, failure: hookStopped(place.mask(reason)) } };
 }
 
-async function reasonSince(since: number, { configFolder, transcriptId }: Place): Promise<string | undefined> {
+async function readHookReason(
+  since: number,
+  { configFolder, transcriptId }: TranscriptPlace,
+): Promise<string | undefined> {
   for (let look = 1; ; look += 1) {
-    const transcript = await transcriptOf(transcriptId, configFolder);
+    const transcript = await findTranscript(transcriptId, configFolder);
     let reason: string | undefined;
-    for await (const line of transcript === undefined ? [] : linesOf(transcript)) {
+    for await (const line of transcript === undefined ? [] : readLines(transcript)) {
       if (line.includes('"hook_stopped_continuation"')) reason = reasonIn(line, since) ?? reason;
     }
     if (reason !== undefined || look === LOOKS) return reason;

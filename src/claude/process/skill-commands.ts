@@ -21,11 +21,11 @@ export function skillGuard(checks: readonly HookCallbackMatcher[], confirm: Conf
       const found = verdictOf(await strictest(checks, asTool, id, options));
       if (!found) return {};
       const reason = `Command of /${name}. ${found.reason}`;
-      if (found.decision !== "ask") return notRun(reason);
+      if (found.decision !== "ask") return denyCommand(reason);
       const denied = await confirm({ id: id ?? toolUseId, toolName, input: { ...command }, reason }, options.signal);
-      return denied === undefined ? {} : notRun(denied);
+      return denied === undefined ? {} : denyCommand(denied);
     } catch {
-      return notRun("It cannot be checked.");
+      return denyCommand("It cannot be checked.");
     }
   };
 }
@@ -46,7 +46,7 @@ function verdictOf(answer: HookJSONOutput): Verdict | undefined {
   return { decision: output.permissionDecision, reason: output.permissionDecisionReason ?? "" };
 }
 
-function notRun(permissionDecisionReason: string) {
+function denyCommand(permissionDecisionReason: string) {
   const hookEventName = "PreSkillShellCommand" as const;
   return { hookSpecificOutput: { hookEventName, permissionDecision: "deny" as const, permissionDecisionReason } };
 }

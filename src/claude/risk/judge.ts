@@ -1,8 +1,8 @@
 import type { PermissionRequest } from "../../domain/permission.ts";
-import { protectionOf, type ProtectedPath } from "../../security/protected-paths.ts";
-import { mayBePaths, mentionedPaths } from "./mentioned.ts";
-import { namedPaths, placesOf, type Folders } from "./places.ts";
-import { isEditor, isFileTool, isLooker, isShell, OUTSIDE, riskOf, canRun } from "./risk.ts";
+import { findProtection, type ProtectedPath } from "../../security/protected-paths.ts";
+import { findPossiblePaths, findMentionedPaths } from "./mentioned-paths.ts";
+import { namedPaths, locatePaths, type Folders } from "./named-paths.ts";
+import { isEditor, isFileTool, isSessionTool, isShell, OUTSIDE, rateRisk, canRunCommands } from "./risk.ts";
 /** Facts about a request, gathered before its decision. */
 type Judged = Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk">;
 
@@ -12,15 +12,15 @@ export async function judgeRequest(request: PermissionRequest, folders: Folders)
   const named = isForFiles ? namedPaths(toolName, input) : [];
   // Includes the path that Claude Code itself objects to.
   const all = [...(named ?? []), ...(blockedPath === undefined ? [] : [blockedPath])];
-  const { cwd, places, refused } = await placesOf(all, folders);
+  const { cwd, places, refused } = await locatePaths(all, folders);
   const paths = [...new Set(places.flatMap(({ named: path, real = path }) => [path, real]))];
   const isTold = named !== undefined && refused.length === 0;
-  const risk = riskOf({ toolName, input, places: isTold ? places : undefined });
+  const risk = rateRisk({ toolName, input, places: isTold ? places : undefined });
   const isOutside = !isForFiles && places.some(({ isInside }) => !isInside);
-  const problem = await problemOf(request, paths, folders);
+  const problem = await findProblem(request, paths, folders);
   return {
     risk: isOutside ? { level: "all", why: [...risk.why, OUTSIDE] } : risk,
-    ...(isForFiles && refused[0] !== undefined && { refused: notNormal(refused[0]) }),
+    ...(isForFiles && refused[0] !== undefined && { refused: notNormalText(refused[0]) }),
     ...(problem !== undefined && { refused: problem }),
     ...(paths.length > 0 && { paths }),
     ...(cwd !== folders.cwd && { cwd }),
@@ -28,23 +28,23 @@ export async function judgeRequest(request: PermissionRequest, folders: Folders)
 }
 
 /** Returns the reason why no session may do this. For a tool with unknown path fields, any string may be a path. */
-async function problemOf({ input, toolName }: PermissionRequest, paths: readonly string[], folders: Folders) {
+async function findProblem({ input, toolName }: PermissionRequest, paths: readonly string[], folders: Folders) {
   const isForFiles = isFileTool(toolName);
-  const isTold = isForFiles || isShell(toolName) || isLooker(toolName);
-  const others = isTold ? [] : await mayBePaths(input, folders);
+  const isTold = isForFiles || isShell(toolName) || isSessionTool(toolName);
+  const others = isTold ? [] : await findPossiblePaths(input, folders);
   if (!others) return TOO_MANY;
   const access = isForFiles && !isEditor(toolName) ? "read" : "write";
-  const closed = protectionOf([...paths, ...others], folders.closed, access);
-  return closed && isClosed(closed);
+  const closed = findProtection([...paths, ...others], folders.closed, access);
+  return closed && closedText(closed);
 }
 
 const TOO_MANY = "Its input has too many strings to check them against protected paths. Call the tool with fewer.";
 
-export function isClosed({ path, why }: ProtectedPath): string {
+export function closedText({ path, why }: ProtectedPath): string {
   return `No session may reach ${path}: it belongs to ${why}. It cannot be allowed here; do without it.`;
 }
 
-function notNormal(path: string): string {
+function notNormalText(path: string): string {
   const shown = JSON.stringify(path.slice(0, 200));
   return `The path ${shown} ends in white space, or is empty, once it is resolved, and can mean another file. Name the file without it.`;
 }
@@ -66,11 +66,11 @@ interface ShellEdit {
 /** `undefined` for a command without such an edit. */
 export async function judgeShellEdit(command: string, folders: Folders): Promise<ShellEdit | undefined> {
   if (!WRITES.test(command.replaceAll(/["'\\]/g, ""))) return undefined;
-  const paths = await mentionedPaths(command.replaceAll(HEAD, ""), folders);
+  const paths = await findMentionedPaths(command.replaceAll(HEAD, ""), folders);
   if (!paths) return { canRun: true, closed: undefined };
-  const { places, refused } = await placesOf(paths, folders);
+  const { places, refused } = await locatePaths(paths, folders);
   return {
-    canRun: refused.length > 0 || places.some(canRun),
-    closed: protectionOf(paths, folders.closed, "write"),
+    canRun: refused.length > 0 || places.some(canRunCommands),
+    closed: findProtection(paths, folders.closed, "write"),
   };
 }

@@ -7,7 +7,7 @@ import { isExecuting } from "../../security/executing-files.ts";
 /** Rates a request by its tool and the named places. In doubt, the risk is `all`. */
 
 /** Place named by a request. Both paths are absolute. */
-export interface Place {
+export interface LocatedPath {
   readonly named: string;
   /** Real path; `undefined` if unknown. */
   readonly real: string | undefined;
@@ -27,7 +27,7 @@ interface Request {
   readonly toolName: string;
   readonly input: JsonObject;
   /** All paths named by a file tool; `undefined` if unknown. */
-  readonly places: readonly Place[] | undefined;
+  readonly places: readonly LocatedPath[] | undefined;
 }
 
 /** Shown to people. */
@@ -52,7 +52,7 @@ const SESSION_TOOLS: ReadonlySet<string> = new Set([
   "ToolSearch",
 ]);
 
-const WHY: ReadonlyMap<string, string> = new Map([
+const EFFECT_BY_TOOL: ReadonlyMap<string, string> = new Map([
   ["Agent", "starts an agent"],
   ["Task", "starts an agent"],
   ["Workflow", "starts an agent"],
@@ -80,7 +80,7 @@ export function isFileTool(toolName: string): boolean {
 }
 
 /** True if the tool looks only at the session itself. */
-export function isLooker(toolName: string): boolean {
+export function isSessionTool(toolName: string): boolean {
   return SESSION_TOOLS.has(toolName);
 }
 
@@ -93,46 +93,46 @@ export function isShell(toolName: string): boolean {
   return SHELLS.has(toolName);
 }
 
-export function riskOf({ input, places, toolName }: Request): Risk {
+export function rateRisk({ input, places, toolName }: Request): Risk {
   if (SESSION_TOOLS.has(toolName)) return { level: "reads", why: [] };
-  if (toolName === "ExitPlanMode") return ofPlan(input);
-  if (isFileTool(toolName)) return ofFiles(EDITORS.has(toolName) ? "edits" : "reads", places);
+  if (toolName === "ExitPlanMode") return ratePlan(input);
+  if (isFileTool(toolName)) return rateFiles(EDITORS.has(toolName) ? "edits" : "reads", places);
   if (isShell(toolName)) {
     const { command } = input;
-    return { level: "all", why: typeof command === "string" ? whyOfCommand(command) : ["command"] };
+    return { level: "all", why: typeof command === "string" ? describeCommand(command) : ["command"] };
   }
   if (toolName.startsWith("mcp__")) return { level: "all", why: ["tool of an MCP server"] };
-  return { level: "all", why: [WHY.get(toolName) ?? knownTool(toolName)?.description ?? "unknown tool"] };
+  return { level: "all", why: [EFFECT_BY_TOOL.get(toolName) ?? knownTool(toolName)?.description ?? "unknown tool"] };
 }
 
 /** Claude Code adds `plan` from its file. Without `plan`, an approver cannot see the effect. */
-function ofPlan({ plan }: JsonObject): Risk {
+function ratePlan({ plan }: JsonObject): Risk {
   const why = "carries out a plan";
   const isShown = typeof plan === "string" && plan.trim() !== "";
   return isShown ? { level: "edits", why: [why] } : { level: "all", why: [why, "a plan that is not written down"] };
 }
 
-function ofFiles(least: Exclude<Bound, "none" | "all">, places: readonly Place[] | undefined): Risk {
+function rateFiles(least: Exclude<Bound, "none" | "all">, places: readonly LocatedPath[] | undefined): Risk {
   if (!places || places.length === 0) return { level: "all", why: ["a path that cannot be determined"] };
   const isEdit = !isWithin(least, "reads");
   const why = [
     ...(places.some(({ isInside }) => !isInside) ? [OUTSIDE] : []),
     ...(isEdit && places.some(({ isRelative }) => isRelative) ? ["a path that is not absolute"] : []),
     ...(isEdit && places.some(({ isUnseen }) => isUnseen) ? [UNSEEN] : []),
-    ...(isEdit && places.some((place) => place.isUnseen || canRun(place)) ? [CAN_RUN] : []),
+    ...(isEdit && places.some((place) => place.isUnseen || canRunCommands(place)) ? [CAN_RUN] : []),
   ];
   return why.length > 0 ? { level: "all", why } : { level: least, why };
 }
 
 /** True if a file there can make programs run commands, by its named or its real path. */
-export function canRun({ isOnPath, isOfHome, named, real = named }: Place): boolean {
+export function canRunCommands({ isOnPath, isOfHome, named, real = named }: LocatedPath): boolean {
   return isOnPath || isOfHome || isExecuting(named) || isExecuting(real);
 }
 
 /** Describes a shell command for people only: the risk of a command is always the highest. */
 
 /** Length of the examined beginning of a command, characters. */
-const LOOKED_AT = 10_000;
+const MAX_EXAMINED_CHARS = 10_000;
 
 const NETWORK: readonly RegExp[] = [
   /\b(?:curl|wget|ssh|scp|sftp|ftp|rsync|telnet|nc|ncat|netcat|socat)\b/,
@@ -164,8 +164,8 @@ const DESTRUCTIVE: readonly RegExp[] = [
   /\b(?:kill|pkill|killall|shutdown|reboot|halt|poweroff)\b/,
 ];
 
-function whyOfCommand(command: string): string[] {
-  const text = command.slice(0, LOOKED_AT);
+function describeCommand(command: string): string[] {
+  const text = command.slice(0, MAX_EXAMINED_CHARS);
   const isOne = (of: readonly RegExp[]) => of.some((sign) => sign.test(text));
   return ["command", ...(isOne(NETWORK) ? ["network"] : []), ...(isOne(DESTRUCTIVE) ? ["destructive command"] : [])];
 }

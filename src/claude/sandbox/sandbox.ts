@@ -3,10 +3,10 @@ import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { realpath } from "../../security/files/limited.ts";
 import { parseRule, type Rule } from "../../domain/approvals/rule.ts";
 import type { SessionOptions } from "../../domain/options.ts";
-import { isInside, realPathOf } from "../../security/paths.ts";
-import { programFolders } from "../../security/programs.ts";
-import { configFolder, stateFile } from "../environment.ts";
-import { handedOver, rulePath } from "../rules.ts";
+import { isInside, findRealPath } from "../../security/paths.ts";
+import { programFolders } from "../../security/find-program.ts";
+import { configFolder, stateFile } from "../child-environment.ts";
+import { toClaudeRules, rulePath } from "../rules.ts";
 import { checkSandboxedOptions } from "./sandboxed-options.ts";
 import { checkUserSettings } from "./user-settings.ts";
 
@@ -37,7 +37,7 @@ interface Given {
 }
 
 /** Additions to the options of a process. */
-export interface SandboxTerms {
+export interface SandboxPlan {
   readonly environment: Record<string, string>;
   readonly sandbox: NonNullable<Options["sandbox"]>;
   /** Additional rules for Claude Code's own tools. */
@@ -48,30 +48,30 @@ export interface SandboxTerms {
 }
 
 /** Throws PERMISSION_DENIED if the session cannot run in the sandbox. */
-export async function sandboxTerms({ environment, sandboxPolicy, options, rules }: Given): Promise<SandboxTerms> {
+export async function planSandbox({ environment, sandboxPolicy, options, rules }: Given): Promise<SandboxPlan> {
   checkSandboxedOptions(options);
   const sources = options.settingSources ?? ["user"];
   if (sources.includes("user")) await checkUserSettings(configFolder(environment));
-  const folders = await foldersOf(options);
-  const deny = deniedBy(options, rules.deny);
-  const paths = handedOver(
+  const folders = await findFolders(options);
+  const deny = parseDenyRules(options, rules.deny);
+  const paths = toClaudeRules(
     deny.filter(({ content, toolName }) => content !== undefined && PATH_TOOLS.has(toolName)),
     resolve(options.cwd),
   );
-  const own = await keptByOthers(folders, environment, sandboxPolicy);
+  const own = await findExecutedPaths(folders, environment, sandboxPolicy);
   const secrets = [...sandboxPolicy.configFolders, configFolder(environment)].flatMap(secretsIn);
   const closed = [...new Set([...sandboxPolicy.closed, ...secrets, stateFile(environment)])];
   const deniesEdit = deny.some(({ content, toolName }) => toolName === "Edit" && content === undefined);
   return {
-    environment: { ...environment, ...(await withMachinesPath(environment, folders)) },
-    sandbox: sandboxOf(options, {
+    environment: { ...environment, ...(await withoutSessionPrograms(environment, folders)) },
+    sandbox: buildSandbox(options, {
       mayAutoAllow: ![...rules.ask, ...deny].some(({ toolName }) => SHELL_TOOLS.has(toolName)),
       domains: sandboxPolicy.domains,
       denyRead: closed,
       denyWrite: [...closed, ...sandboxPolicy.kept, configFolder(environment), ...own, ...(deniesEdit ? folders : [])],
     }),
-    ask: LEAVING,
-    deny: [...PAST_THE_SANDBOX, ...fileRules(folders, own)],
+    ask: NETWORK_TOOLS,
+    deny: [...UNSANDBOXED_TOOLS, ...fileRules(folders, own)],
     permissions: { blockWritesOutsideWorkingDirectories: true, ...(paths.length > 0 && { deny: paths }) },
   };
 }
@@ -93,15 +93,15 @@ const PATH_TOOLS: ReadonlySet<string> = new Set(["Edit", "Read"]);
 const SHELL_TOOLS: ReadonlySet<string> = new Set(["Bash", "Monitor", "PowerShell"]);
 
 /** Tools of Claude Code that reach beyond the machine from outside the sandbox. Asked in every mode, so that rules decide. */
-const LEAVING = ["Artifact", "RemoteTrigger", "SendUserFile", "WebFetch", "WebSearch"];
+const NETWORK_TOOLS = ["Artifact", "RemoteTrigger", "SendUserFile", "WebFetch", "WebSearch"];
 
 /** Tools that start programs outside the sandbox. */
-const PAST_THE_SANDBOX = ["LSP", "PowerShell", "REPL"];
+const UNSANDBOXED_TOOLS = ["LSP", "PowerShell", "REPL"];
 
 /**
  * Files in a session's folders that the sandbox closes to the shell. Also closed to file tools, which run outside the sandbox.
  */
-const RUN_LATER = [
+const EXECUTED_FILES = [
   ".bash_profile",
   ".bashrc",
   ".claude/agents/**",
@@ -124,7 +124,7 @@ const RUN_LATER = [
 ];
 
 function fileRules(folders: readonly string[], own: readonly string[]): string[] {
-  const later = folders.flatMap((folder) => RUN_LATER.map((file) => `Edit(${rulePath(folder)}/${file})`));
+  const later = folders.flatMap((folder) => EXECUTED_FILES.map((file) => `Edit(${rulePath(folder)}/${file})`));
   return [...later, ...own.flatMap((path) => [`Edit(${rulePath(path)})`, `Edit(${rulePath(path)}/**)`])];
 }
 
@@ -134,9 +134,9 @@ function secretsIn(folder: string): string[] {
 }
 
 /** Includes real paths, because a session's folder may be named by a link. */
-async function foldersOf({ additionalDirectories = [], cwd }: SessionOptions): Promise<string[]> {
+async function findFolders({ additionalDirectories = [], cwd }: SessionOptions): Promise<string[]> {
   const named = [cwd, ...additionalDirectories].map((folder) => resolve(cwd, folder));
-  const real = await Promise.all(named.map(async (folder) => realPathOf(folder)));
+  const real = await Promise.all(named.map(async (folder) => findRealPath(folder)));
   return [...new Set([...named, ...real.filter((folder) => folder !== undefined)])];
 }
 
@@ -144,7 +144,7 @@ async function foldersOf({ additionalDirectories = [], cwd }: SessionOptions): P
  * Returns paths in the session's folders that are run outside the sandbox without another approval: programs in `PATH`, also
  * those started by Claude Code and this server, and settings of projects that the operator trusts.
  */
-async function keptByOthers(
+async function findExecutedPaths(
   folders: readonly string[],
   { PATH = "" }: Given["environment"],
   { trusted }: SandboxPolicy,
@@ -152,7 +152,7 @@ async function keptByOthers(
   const programs = PATH.split(delimiter).filter((folder) => isAbsolute(folder));
   const above = [...new Set(trusted.flatMap((folder) => ancestors(folder)))];
   const settings = above.flatMap((folder) => [join(folder, ".claude"), join(folder, ".mcp.json")]);
-  const real = await Promise.all([...programs, ...settings].map(async (path) => (await realPathOf(path)) ?? path));
+  const real = await Promise.all([...programs, ...settings].map(async (path) => (await findRealPath(path)) ?? path));
   return [...new Set(real)].filter((path) => folders.some((folder) => isInside(path, folder)));
 }
 
@@ -162,12 +162,12 @@ function ancestors(folder: string): string[] {
 }
 
 /** Removes the session's folders from `PATH`, because programs there would be started outside the sandbox, even `bwrap`. */
-async function withMachinesPath({ PATH }: Given["environment"], folders: readonly string[]) {
+async function withoutSessionPrograms({ PATH }: Given["environment"], folders: readonly string[]) {
   return PATH === undefined ? {} : { PATH: (await programFolders(PATH, folders)).join(delimiter) };
 }
 
 /** Returns the readable deny rules of the session, and the operator's. */
-function deniedBy({ disallowedTools = [] }: SessionOptions, deny: readonly Rule[]): Rule[] {
+function parseDenyRules({ disallowedTools = [] }: SessionOptions, deny: readonly Rule[]): Rule[] {
   const own = disallowedTools.flatMap((text) => {
     const read = parseRule(text, "deny");
     return read.ok ? [read.rule] : [];
@@ -186,7 +186,7 @@ interface Bounds {
  * Sets every switch, because an unset switch follows other settings. Keeps stricter settings of the session's own sandbox;
  * looser settings have been refused.
  */
-function sandboxOf({ sandbox: own = {} }: SessionOptions, bounds: Bounds): SandboxTerms["sandbox"] {
+function buildSandbox({ sandbox: own = {} }: SessionOptions, bounds: Bounds): SandboxPlan["sandbox"] {
   const { credentials, filesystem = {}, network = {} } = own;
   return {
     enabled: true,

@@ -23,7 +23,7 @@ const MAX_BYTES = 16_777_216;
 /** Throws PERMISSION_DENIED if user settings in `configFolder` lead out of the sandbox, or cannot be checked. */
 export async function checkUserSettings(configFolder: string): Promise<void> {
   const file = join(configFolder, "settings.json");
-  const names = waysOut(await readSmall(file, MAX_BYTES).catch(ifMissing));
+  const names = findWaysOut(await readSmall(file, MAX_BYTES).catch(ifMissing));
   if (names.length === 0) return;
   const problem = `${file} lets commands leave the sandbox that this server requires (--sandbox required): ${names.join(", ")}.`;
   throw new AppError(
@@ -33,8 +33,8 @@ export async function checkUserSettings(configFolder: string): Promise<void> {
 }
 
 /** Returns the names of settings that lead out. Invalid JSON counts as empty, because Claude Code rejects the file too. */
-export function waysOut(text: string): string[] {
-  const settings = parsed(text);
+export function findWaysOut(text: string): string[] {
+  const settings = parseJson(text);
   return WAYS_OUT.map((way) => `sandbox.${way}`).filter((name) => {
     const value = name.split(".").reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), settings);
     return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
@@ -47,7 +47,7 @@ function ifMissing(error: unknown): string {
   throw new AppError("PERMISSION_DENIED", `${problem}, which --sandbox required needs. Make the file readable.`);
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     // Some editors begin a file with a byte order mark, which Claude Code skips.
     return JSON.parse(text.replace(/^\uFEFF/, ""));

@@ -56,7 +56,7 @@ export class ShimConnection {
         try {
           for (const frame of reader.push(chunk)) {
             if (connection) connection.#take(frame);
-            else resolve((connection = new ShimConnection(address, socket, helloIn(frame))));
+            else resolve((connection = new ShimConnection(address, socket, readHello(frame))));
           }
         } catch (error) {
           socket.destroy(error instanceof Error ? error : new Error(String(error)));
@@ -147,7 +147,7 @@ function isFromProcess(message: FromShim): message is FromProcess {
   return message.t === "refused" ? message.id !== undefined : "id" in message;
 }
 
-function helloIn({ header }: Frame): Extract<FromShim, { t: "hello" }> {
+function readHello({ header }: Frame): Extract<FromShim, { t: "hello" }> {
   const message = readFromShim(header);
   if (message.t === "refused") throw new ProtocolError(message.message);
   if (message.t !== "hello") throw new ProtocolError("the shim's first message is not a hello");

@@ -1,24 +1,24 @@
-import { fieldsOf, parsed, textOf, type Fields } from "./outbound.ts";
+import { fieldsOf, parseJson, textOf, type Fields } from "./outbound.ts";
 
 /**
  * Passes lines of a Claude Code behind a shim to the Agent SDK. Each message gets its line number as a field. Control messages
  * get none, because the SDK handles them itself: once the SDK yields a message, all earlier lines are handled.
  */
 
-export type Item =
+export type InboundItem =
   | { readonly n: number; readonly line: Buffer }
   | { readonly n: number; readonly code: number | null; readonly signal: string | null };
 
 export interface InboundOptions {
   /** Writes a line to the SDK, given in parts. */
   readonly hand: (...parts: Buffer[]) => void;
-  readonly onExit: (exit: Extract<Item, { code: number | null }>) => void;
+  readonly onExit: (exit: Extract<InboundItem, { code: number | null }>) => void;
   /** Called after Claude Code has answered the `initialize` of a later owner, with ids of the requests still open. */
   readonly onPending: (requestIds: readonly string[]) => void;
 }
 
 /** State left by the former owner. */
-export interface Former {
+export interface FormerOwner {
   /** Ids of lines written to Claude Code. */
   readonly written: ReadonlySet<string>;
   /** First answer to `initialize`, if any. */
@@ -37,16 +37,16 @@ const CONTROL = Buffer.from('{"type":"control_');
 
 export class Inbound {
   readonly #options: InboundOptions;
-  #queue: Item[] = [];
+  #queue: InboundItem[] = [];
   #last = 0;
-  #former: Former | undefined;
+  #former: FormerOwner | undefined;
   #initializeId: string | undefined;
   /** Request to be reported before further lines. Hooks report by `toolUseId`, so `ids` has both ids. */
   #gate: { readonly ids: readonly string[]; readonly timer: NodeJS.Timeout } | undefined;
   #isOpen = false;
 
   /** With `former`, left by another owner, holds all lines back until Claude Code has answered `initialize`. */
-  constructor(options: InboundOptions, former?: Former) {
+  constructor(options: InboundOptions, former?: FormerOwner) {
     this.#options = options;
     this.#former = former;
   }
@@ -56,7 +56,7 @@ export class Inbound {
     return this.#last;
   }
 
-  push(item: Item): void {
+  push(item: InboundItem): void {
     // After a further `attach`, lines are repeated.
     if (item.n <= this.#last) return;
     this.#last = item.n;
@@ -97,7 +97,7 @@ export class Inbound {
 
   #isInitialized(line: Buffer): boolean {
     if (this.#initializeId === undefined || !isControl(line)) return false;
-    const { response, type } = fieldsOf(parsed(line.toString()));
+    const { response, type } = fieldsOf(parseJson(line.toString()));
     return type === "control_response" && fieldsOf(response)["request_id"] === this.#initializeId;
   }
 
@@ -105,7 +105,7 @@ export class Inbound {
   #release(answer: Buffer): void {
     const written = this.#former?.written ?? new Set();
     this.#former = undefined;
-    const { response } = fieldsOf(parsed(answer.toString()));
+    const { response } = fieldsOf(parseJson(answer.toString()));
     const pending = listOf(fieldsOf(response)["pending_permission_requests"]);
     const cancelled = new Set(
       this.#queue.flatMap((item) => controlOf(item, "control_cancel_request")?.requestId ?? []),
@@ -123,9 +123,9 @@ export class Inbound {
   }
 
   /** If Claude Code has ended, repeats the first answer to `initialize`, so that the SDK reads the remaining lines. */
-  #releaseWithout({ initialized }: Former): void {
+  #releaseWithout({ initialized }: FormerOwner): void {
     if (this.#initializeId === undefined) return;
-    const { response, type = "control_response" } = fieldsOf(parsed(initialized?.toString() ?? ""));
+    const { response, type = "control_response" } = fieldsOf(parseJson(initialized?.toString() ?? ""));
     const { pending_permission_requests: _, ...kept } = fieldsOf(response);
     const answer = { type, response: { subtype: "success", response: {}, ...kept, request_id: this.#initializeId } };
     this.#release(Buffer.from(JSON.stringify(answer)));
@@ -141,7 +141,7 @@ export class Inbound {
   }
 
   #hand(n: number, line: Buffer): void {
-    if (!isControl(line)) return this.#options.hand(...numbered(line, n));
+    if (!isControl(line)) return this.#options.hand(...withLineNumber(line, n));
     const request = controlOf({ n, line }, "control_request");
     if (request && ANSWERED.has(request.subtype) && !this.#isOpen) {
       const timer = setTimeout(() => this.#openGate(), GATE_MS).unref();
@@ -167,9 +167,9 @@ function idsOf({ requestId, subtype, toolUseId }: Control): string[] {
   return subtype === "hook_callback" ? [requestId, toolUseId] : [requestId];
 }
 
-function controlOf(item: Item, type: string): Control | undefined {
+function controlOf(item: InboundItem, type: string): Control | undefined {
   if ("code" in item || !isControl(item.line)) return undefined;
-  const fields: Fields = fieldsOf(parsed(item.line.toString()));
+  const fields: Fields = fieldsOf(parseJson(item.line.toString()));
   if (fields["type"] !== type) return undefined;
   const request = fieldsOf(fields["request"]);
   return {
@@ -187,13 +187,13 @@ const BRACE = 0x7d;
 const LINE_BREAK = Buffer.from("\n");
 
 /** Appends the number as last field: of duplicate fields the last counts, so that no text of Claude Code can set the number. */
-function numbered(line: Buffer, n: number): Buffer[] {
+function withLineNumber(line: Buffer, n: number): Buffer[] {
   if (line.length <= 2 || line[line.length - 1] !== BRACE) return [line, LINE_BREAK];
   return [line.subarray(0, -1), Buffer.from(`,"${LINE_FIELD}":${String(n)}}\n`)];
 }
 
 /** Removes the line number from the message and returns the number; `undefined` without a shim. */
-export function takeNumber(message: object): number | undefined {
+export function takeLineNumber(message: object): number | undefined {
   const number: unknown = Reflect.get(message, LINE_FIELD);
   Reflect.deleteProperty(message, LINE_FIELD);
   return typeof number === "number" ? number : undefined;

@@ -52,7 +52,7 @@ export class Outbound extends Writable {
 
   #take(text: string): void {
     if (text.trim() === "") return;
-    const line = fieldsOf(parsed(text));
+    const line = fieldsOf(parseJson(text));
     const id = this.#idOf(line);
     const request = fieldsOf(line["request"]);
     const isInitialize = line["type"] === "control_request" && request["subtype"] === "initialize";
@@ -98,7 +98,7 @@ export function fieldsOf(value: unknown): Fields {
 }
 
 /** Returns `undefined` for invalid JSON. */
-export function parsed(text: string): unknown {
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

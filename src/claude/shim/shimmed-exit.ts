@@ -8,7 +8,7 @@ export interface ShimmedExit {
   readonly isTaken?: true;
 }
 
-export const TAKEN: ShimmedExit = {
+export const TAKEN_OVER: ShimmedExit = {
   code: null,
   signal: "SIGHUP",
   error: new Error("another server has taken it over"),

@@ -5,9 +5,9 @@ import type { Attached, ToShim } from "../../shim/protocol.ts";
 import { LastLines } from "../supervise/output.ts";
 import { unlessWithin } from "../process/time-limit.ts";
 import { ANSWER_MS, type FromProcess, type ShimConnection } from "./connection.ts";
-import { Inbound, type Item } from "./inbound.ts";
+import { Inbound, type InboundItem } from "./inbound.ts";
 import { Outbound, type OutboundLine } from "./outbound.ts";
-import { isSignal, type ShimmedExit, TAKEN } from "./shimmed-exit.ts";
+import { isSignal, type ShimmedExit, TAKEN_OVER } from "./shimmed-exit.ts";
 
 export interface ShimmedOptions {
   readonly connection: ShimConnection;
@@ -27,7 +27,7 @@ const LINE_BREAK = 0x0a;
 type Start = Omit<Extract<ToShim, { t: "start" }>, "epoch" | "id" | "t"> & { readonly record: string };
 
 /** `record` is the record given at the start. */
-export type AttachedProcess = Omit<Attached, "record"> & { readonly record: string };
+export type AttachedMessage = Omit<Attached, "record"> & { readonly record: string };
 
 type Refused = Extract<FromProcess, { t: "refused" }>;
 
@@ -53,7 +53,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   #hasHooks = false;
   #onPending: (requestIds: readonly string[]) => void = () => undefined;
   #onExit: (exit: ShimmedExit) => void = () => undefined;
-  #onAttached: ((attached: AttachedProcess) => void) | undefined;
+  #onAttached: ((attached: AttachedMessage) => void) | undefined;
   /** Ends the wait for the answer to `start` or `attach`. */
   #onAnswer: () => void = () => undefined;
   /** True until the shim reports the start. */
@@ -100,7 +100,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   /** Attaches to a process and continues after `after`, the last handled line. Rejects with the reason if impossible. */
   static async attach(options: Omit<ShimmedOptions, "onStarted">, after: number) {
     const process = new ShimmedProcess({ ...options, onStarted: () => undefined });
-    const attached = new Promise<AttachedProcess>((resolve) => (process.#onAttached = resolve));
+    const attached = new Promise<AttachedMessage>((resolve) => (process.#onAttached = resolve));
     options.connection.send({ t: "attach", id: options.id, epoch: options.epoch, after });
     process.#onAnswer = unlessWithin(ANSWER_MS, () => process.#giveUp());
     const result = await Promise.race([attached, process.exit]);
@@ -135,7 +135,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
   /** Leaves the process to another server. Sends nothing more: the shim may not know the new epoch and would obey. */
   letGo(): void {
     this.#isLetGo = true;
-    this.#end(TAKEN);
+    this.#end(TAKEN_OVER);
   }
 
   endInput(): void {
@@ -169,7 +169,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
         if (this.#handed.length === 0) queueMicrotask(() => this.#flush());
         this.#handed.push(...parts);
       },
-      onExit: ({ code, signal }: Extract<Item, { code: number | null }>) =>
+      onExit: ({ code, signal }: Extract<InboundItem, { code: number | null }>) =>
         this.#end({ code, signal: isSignal(signal) ? signal : null }),
       onPending: (requestIds: readonly string[]) => this.#onPending(requestIds),
     };
@@ -217,7 +217,7 @@ export class ShimmedProcess extends EventEmitter implements SpawnedProcess {
       case "written":
         return this.#answered(message.lineId);
       case "superseded":
-        return this.#end(TAKEN);
+        return this.#end(TAKEN_OVER);
       case "refused":
         return this.#refused(message);
     }

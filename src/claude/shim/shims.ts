@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { SessionState, ShimRef } from "../../domain/session.ts";
-import type { Logger, ShimStanding } from "../../engine/ports.ts";
+import type { Logger, ShimRelation } from "../../engine/ports.ts";
 import type { ListedProcess } from "../../shim/protocol.ts";
 import { unlessWithin } from "../process/time-limit.ts";
 import { ShimConnection, type ShimClient } from "./connection.ts";
-import { isThere } from "./why-gone.ts";
+import { isShimAlive } from "./why-gone.ts";
 
 /**
  * Manages the shims of this server: the own shim, started with the first process at the latest, and shims left by former
@@ -74,7 +74,7 @@ export class Shims {
     const own = (this.#own ??= this.#start());
     try {
       const connection = await own;
-      const silence = await silenceOf(connection);
+      const silence = await findFault(connection);
       if (silence === undefined) {
         this.#fallback = undefined;
         return connection;
@@ -107,16 +107,16 @@ export class Shims {
     return { address, pid, startedAt, daemon, sdk, keepMs };
   }
 
-  async standing(process: SessionState["process"]): Promise<ShimStanding> {
+  async standing(process: SessionState["process"]): Promise<ShimRelation> {
     const { daemon, sdk } = this.#settings;
     const shim = shimIn(process);
-    if (shim?.daemon !== daemon) return standingWithout(process);
+    if (shim?.daemon !== daemon) return standingWithoutShims(process);
     // A turn changes hands only between equal SDK versions, and the daemon of this name has a different version now.
-    return shim.sdk === sdk && (await isThere(shim)) ? "ours" : "gone";
+    return shim.sdk === sdk && (await isShimAlive(shim)) ? "ours" : "gone";
   }
 
   /** Connects to the shim of a recorded process. Rejects if the shim is gone. */
-  async at({ address, pid, startedAt }: ShimRef): Promise<ShimConnection> {
+  async connectTo({ address, pid, startedAt }: ShimRef): Promise<ShimConnection> {
     const own = await this.#own?.catch(() => undefined);
     const connection = own?.address === address ? own : await this.#other(address);
     if (connection.pid === pid && connection.startedAt === startedAt) return connection;
@@ -218,7 +218,7 @@ export class Shims {
       ...(restart && { restart }),
       ...(reaper && { reaper }),
     };
-    const said = await started(JSON.stringify(given), stateFolder);
+    const said = await startShim(JSON.stringify(given), stateFolder);
     if (!said.startsWith("ready ")) throw new Error(said === "" ? "it ended without output" : said);
     const connection = await ShimConnection.open(address, this.#settings);
     log.debug("a shim is ready", { pid: connection.pid });
@@ -227,7 +227,7 @@ export class Shims {
 }
 
 /** Returns the error of a silent shim; `undefined` if the shim answers. */
-async function silenceOf(connection: ShimConnection): Promise<string | undefined> {
+async function findFault(connection: ShimConnection): Promise<string | undefined> {
   return connection.list().then(
     () => undefined,
     (error: unknown) => String(error),
@@ -235,9 +235,9 @@ async function silenceOf(connection: ShimConnection): Promise<string | undefined
 }
 
 /** For a server that cannot attach: `theirs` if the shim lives, otherwise `gone`. */
-export async function standingWithout(process: SessionState["process"]): Promise<ShimStanding> {
+export async function standingWithoutShims(process: SessionState["process"]): Promise<ShimRelation> {
   const shim = shimIn(process);
-  return shim && (await isThere(shim)) ? "theirs" : "gone";
+  return shim && (await isShimAlive(shim)) ? "theirs" : "gone";
 }
 
 function shimIn(process: SessionState["process"]): ShimRef | undefined {
@@ -266,7 +266,7 @@ async function endLeft(connection: ShimConnection, { epoch, id }: Pick<ListedPro
 }
 
 /** Starts the shim program outside this server's session and process group. Resolves to its first line. */
-async function started(given: string, cwd: string): Promise<string> {
+async function startShim(given: string, cwd: string): Promise<string> {
   const program = fileURLToPath(new URL("../../shim/shim.js", import.meta.url));
   const child = spawn(process.execPath, [program], {
     cwd,

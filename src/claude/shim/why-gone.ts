@@ -5,7 +5,7 @@ import type { ShimClient } from "./connection.ts";
 
 /** Explains why no server can attach to a process of a dead owner. */
 
-interface Gone {
+interface GoneProcess {
   readonly tag: string;
   readonly process: SessionState["process"];
   /** `undefined` for a server without shims. */
@@ -13,23 +13,23 @@ interface Gone {
 }
 
 /** Returns a sentence for people; `undefined` without a shim or a known reason. */
-export async function whyGone({ process, server, tag }: Gone): Promise<string | undefined> {
+export async function explainGone({ process, server, tag }: GoneProcess): Promise<string | undefined> {
   if (process.phase === "none" || !process.shim) return undefined;
   const { daemon, sdk } = process.shim;
-  const ended = await whyEnded(process.shim, tag);
+  const ended = await readEndReason(process.shim, tag);
   if (ended !== undefined) return ended;
-  if (!(await isThere(process.shim))) return "Its shim has died as well.";
+  if (!(await isShimAlive(process.shim))) return "Its shim has died as well.";
   if (server?.daemon !== daemon || server.sdk === sdk) return undefined;
   return `It used Agent SDK ${sdk}, this server uses ${server.sdk}, and a turn goes on with the same version only.`;
 }
 
 /** Reads the shim's reason for ending a process. `id` is the process's name in the shim. */
-export async function whyEnded({ address, pid, startedAt }: ShimRef, id: string): Promise<string | undefined> {
+export async function readEndReason({ address, pid, startedAt }: ShimRef, id: string): Promise<string | undefined> {
   const ended = await readEnded(`${address}${ENDED_SUFFIX}`);
   if (ended?.pid !== pid || ended.startedAt !== startedAt) return undefined;
   return ended.processes.find((each) => each.id === id)?.why;
 }
 
-export async function isThere({ pid, startedAt }: Pick<ShimRef, "pid" | "startedAt">): Promise<boolean> {
+export async function isShimAlive({ pid, startedAt }: Pick<ShimRef, "pid" | "startedAt">): Promise<boolean> {
   return (await startTime(pid)) === startedAt;
 }

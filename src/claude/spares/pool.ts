@@ -2,7 +2,7 @@ import type { Logger } from "../../engine/ports.ts";
 import type { Spare } from "./spare.ts";
 import type { SpareSpec } from "./spec.ts";
 
-type Parked = Pick<Spare, keyof Spare>;
+type PooledSpare = Pick<Spare, keyof Spare>;
 
 interface SparesOptions {
   /** Number of spares for each key. */
@@ -10,7 +10,7 @@ interface SparesOptions {
   /** Lifetime of an unclaimed spare, ms. */
   readonly idleMs: number;
   /** Starts a spare. Rejects if impossible. */
-  readonly begin: (spec: SpareSpec) => Promise<Parked>;
+  readonly begin: (spec: SpareSpec) => Promise<PooledSpare>;
   readonly log: Pick<Logger, "debug">;
 }
 
@@ -18,7 +18,7 @@ interface SparesOptions {
  * Computes the current spec of a spare for sessions like a former session: settings, command lines of clients and the user's
  * configuration may have changed since. Resolves to `undefined` or rejects if no spare is possible.
  */
-export type Recipe = () => Promise<SpareSpec | undefined>;
+export type SpareRecipe = () => Promise<SpareSpec | undefined>;
 
 /** Number of keys with spares, so that alternating clients do not end each other's spares. */
 const MAX_KEYS = 3;
@@ -34,14 +34,14 @@ const QUIET_MS = 1_000;
 export class SparePool {
   readonly #options: SparesOptions;
   /** Ordered by start, so that only the last may still be starting. */
-  #unclaimed: Parked[] = [];
-  readonly #reserved = new Map<string, Parked>();
+  #unclaimed: PooledSpare[] = [];
+  readonly #reserved = new Map<string, PooledSpare>();
   /** Idle timers of spares neither claimed nor gone. */
-  readonly #timers = new Map<Parked, NodeJS.Timeout>();
+  readonly #timers = new Map<PooledSpare, NodeJS.Timeout>();
   /** Recipes of keys with spares, last used first. */
-  #kept: readonly Recipe[] = [];
+  #kept: readonly SpareRecipe[] = [];
   /** Recipes of ended turns. Their keys are computed in quiet times only, which takes the server some milliseconds. */
-  #recent: readonly Recipe[] = [];
+  #recent: readonly SpareRecipe[] = [];
   #hasFreeSlot = async (): Promise<boolean> => Promise.resolve(false);
   #untilQuiet: NodeJS.Timeout | undefined;
   #isQuiet = false;
@@ -72,7 +72,7 @@ export class SparePool {
   }
 
   /** Returns the reserved spare. Ends the spare instead if `key` has changed, because a new start would differ. */
-  async take(processTag: string, key: string | undefined): Promise<Parked | undefined> {
+  async take(processTag: string, key: string | undefined): Promise<PooledSpare | undefined> {
     const spare = this.#reserved.get(processTag);
     if (!spare) return undefined;
     if (spare.key === key) {
@@ -90,17 +90,17 @@ export class SparePool {
   }
 
   /** Call after a turn, because similar sessions may follow. */
-  remember(recipe: Recipe, hasFreeSlot: () => Promise<boolean>): void {
+  remember(recipe: SpareRecipe, hasFreeSlot: () => Promise<boolean>): void {
     if (this.#options.size === 0) return;
     this.#hasFreeSlot = hasFreeSlot;
     this.#recent = [recipe, ...this.#recent.filter((each) => each !== recipe)].slice(0, MAX_RECENT);
-    this.stir();
+    this.fillWhenQuiet();
   }
 
   /**
    * Call at the start of a session, after a turn and after changes of the spares' options. Starts missing spares once quiet.
    */
-  stir(): void {
+  fillWhenQuiet(): void {
     this.#isQuiet = false;
     clearTimeout(this.#untilQuiet);
     if (this.#closed || this.#recent.length + this.#kept.length === 0) return;
@@ -114,7 +114,7 @@ export class SparePool {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.stir();
+    this.fillWhenQuiet();
     await this.#endAll([...this.#timers.keys()]);
     await this.#filling;
   }
@@ -143,7 +143,7 @@ export class SparePool {
 
   /** Returns the current specs, last used first; none if no longer quiet. Ends spares that fit no spec. */
   async #wanted(): Promise<SpareSpec[]> {
-    const found = new Map<string, { readonly recipe: Recipe; readonly spec: SpareSpec }>();
+    const found = new Map<string, { readonly recipe: SpareRecipe; readonly spec: SpareSpec }>();
     const recent = this.#recent;
     for (const recipe of new Set([...recent, ...this.#kept])) {
       const spec = found.size < MAX_KEYS ? await recipe().catch(() => undefined) : undefined;
@@ -179,19 +179,19 @@ export class SparePool {
     return true;
   }
 
-  async #endAll(spares: readonly Parked[]): Promise<void> {
+  async #endAll(spares: readonly PooledSpare[]): Promise<void> {
     await Promise.all(spares.map(async (spare) => this.#end(spare)));
   }
 
   /** Keeps the tag reserved until the process is gone, because no other process can have the tag before. */
-  async #end(spare: Parked): Promise<void> {
+  async #end(spare: PooledSpare): Promise<void> {
     this.#unclaimed = this.#unclaimed.filter((each) => each !== spare);
     spare.end();
     await spare.gone();
     this.#forget(spare);
   }
 
-  #forget(spare: Parked): void {
+  #forget(spare: PooledSpare): void {
     clearTimeout(this.#timers.get(spare));
     this.#timers.delete(spare);
     this.#reserved.delete(spare.processTag);

@@ -5,7 +5,7 @@ import { firstProcessTag } from "../../domain/names.ts";
 import type { SessionBindings, LaunchPlan } from "../process/launch.ts";
 import { hooksOf } from "../process/hooks.ts";
 import type { Spawner } from "../supervise/spawn.ts";
-import type { Spawned } from "../supervise/spawned.ts";
+import type { ProcessHandle } from "../supervise/process-handle.ts";
 import type { Claim, SpareSpec } from "./spec.ts";
 
 type Prewarm = (params: { options: Options; initializeTimeoutMs: number }) => Promise<SpareProcess>;
@@ -24,7 +24,7 @@ export class Spare {
   readonly key: string;
   readonly processTag: string;
   readonly #up: Promise<SpareProcess>;
-  #spawned: Spawned | undefined;
+  #spawned: ProcessHandle | undefined;
   #bound: Pick<SessionBindings, "ask" | "confirm" | "guard"> | undefined;
   #ended = false;
   #isClaimed = false;
@@ -40,11 +40,11 @@ export class Spare {
       options: {
         ...options,
         sessionId: this.sessionId,
-        canUseTool: async (...request) => this.#bound?.ask(...request) ?? NOBODY,
+        canUseTool: async (...request) => this.#bound?.ask(...request) ?? UNCLAIMED,
         hooks: hooksOf(
           {
             guard: async (...about) => this.#bound?.guard(...about) ?? {},
-            confirm: async (...about) => (this.#bound ? this.#bound.confirm(...about) : NOBODY.message),
+            confirm: async (...about) => (this.#bound ? this.#bound.confirm(...about) : UNCLAIMED.message),
           },
           options.hooks,
         ),
@@ -56,7 +56,7 @@ export class Spare {
     this.#up.catch(() => undefined);
   }
 
-  #follow(spawned: Spawned): void {
+  #follow(spawned: ProcessHandle): void {
     this.#spawned = spawned;
     if (this.#ended) this.end();
   }
@@ -73,7 +73,7 @@ export class Spare {
   async gone(): Promise<void> {
     await this.#up.catch(() => undefined);
     await this.#spawned?.gone;
-    const held = this.#isClaimed ? undefined : this.#spawned?.held;
+    const held = this.#isClaimed ? undefined : this.#spawned?.inShim;
     held?.acknowledge(held.lastLine());
   }
 
@@ -84,7 +84,7 @@ export class Spare {
   }
 
   /** Claims the spare for the session, or starts `fresh` if the spare refuses. No prompt is sent before the claim succeeds. */
-  async claimOr(fresh: LaunchPlan["start"], claim: Claim, bound: SessionBindings): Promise<Query> {
+  async claimOrStart(fresh: LaunchPlan["start"], claim: Claim, bound: SessionBindings): Promise<Query> {
     try {
       return await this.#claim(claim, bound);
     } catch {
@@ -103,10 +103,10 @@ export class Spare {
     this.#bound = bound;
     let decide: (isTaken: boolean) => void = () => undefined;
     const decided = new Promise<boolean>((resolve) => (decide = resolve));
-    const query = spare.claim({ prompt: once(decided, prompts), options: claim });
+    const query = spare.claim({ prompt: itemsIfClaimed(decided, prompts), options: claim });
     const isTaken = await Promise.race([spare.claimed.then(() => true), late.then(() => false)]).catch(() => false);
     this.#isClaimed = isTaken;
-    if (isTaken) this.#spawned?.held?.own(epoch);
+    if (isTaken) this.#spawned?.inShim?.own(epoch);
     decide(isTaken);
     if (!isTaken || !this.#spawned) throw new Error("The spare process is gone.");
     onSpawned(this.#spawned);
@@ -115,8 +115,8 @@ export class Spare {
 }
 
 /** Yields the items only if `decided` resolves to true. */
-async function* once<T>(decided: Promise<boolean>, items: AsyncIterable<T>): AsyncGenerator<T> {
+async function* itemsIfClaimed<T>(decided: Promise<boolean>, items: AsyncIterable<T>): AsyncGenerator<T> {
   if (await decided) yield* items;
 }
 
-const NOBODY = { behavior: "deny", message: "No session has this process yet." } as const;
+const UNCLAIMED = { behavior: "deny", message: "No session has this process yet." } as const;

@@ -5,8 +5,8 @@ import { stat } from "../../security/files/limited.ts";
 import { type OptionsWith, traitsOf } from "../../domain/options/traits.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
-import type { Variables } from "../environments.ts";
-import { configFolder, MAX_STATE_BYTES, stateFile } from "../environment.ts";
+import type { Variables } from "../environment-records.ts";
+import { configFolder, MAX_STATE_BYTES, stateFile } from "../child-environment.ts";
 
 /** Everything fixed at the start of a spare. Sessions with an equal `key` can claim the spare. */
 export interface SpareSpec {
@@ -20,7 +20,7 @@ export interface SpareSpec {
 }
 
 /** Properties of a process beside the options of its session. */
-interface Besides extends Pick<SpareSpec, "record" | "wrapper"> {
+interface ProcessTraits extends Pick<SpareSpec, "record" | "wrapper"> {
   readonly principal: Principal;
 }
 
@@ -31,8 +31,8 @@ export type Claim = Pick<ClaimOptions, OptionsWith<"spare", "claim">>;
  * Splits the options of a session into a spec for the spare and a claim. `undefined` if a spare would not do: checks cannot be
  * switched off in a running process, and output to a session's own file must not come from a process without a session.
  */
-export async function spareSpecOf(
-  { principal, record, wrapper }: Besides,
+export async function splitForSpare(
+  { principal, record, wrapper }: ProcessTraits,
   all: Options,
 ): Promise<{ spec: SpareSpec; claim: Claim } | undefined> {
   const { claimed, fixed, isUnfit } = byTraits(all);

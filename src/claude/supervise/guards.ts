@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { findProgram } from "../../security/programs.ts";
+import { findProgram } from "../../security/find-program.ts";
 import { wrapCommand, type TrackingMethod } from "./isolation.ts";
-import { processTagOf, TAG_COUNT, type ProcessTag, type TaggedServer } from "./process-tag.ts";
-import type { Exit } from "./spawned.ts";
+import { createProcessTag, TAG_COUNT, type ProcessTag, type TaggedServer } from "./process-tag.ts";
+import type { Exit } from "./process-handle.ts";
 
 export interface GuardOptions {
   /** Skips `setpriv`, so that tests on Linux cover the reaper. */
@@ -13,7 +13,7 @@ export interface GuardOptions {
 }
 
 /** Paths of guard programs; `undefined` if missing or unusable. */
-interface Guarding {
+interface GuardPrograms {
   readonly setpriv: string | undefined;
   readonly prlimit: string | undefined;
 }
@@ -35,11 +35,11 @@ export class Guards {
   static async find({ forceReaper, isolation = [] }: GuardOptions): Promise<Guards> {
     const isPlain = forceReaper || process.platform !== "linux";
     const setpriv = isPlain ? undefined : await findProgram("setpriv", process.env);
-    const prlimit = canNumber() ? await findProgram("prlimit", process.env) : undefined;
+    const prlimit = canSetLockLimit() ? await findProgram("prlimit", process.env) : undefined;
     return new Guards(isolation, { setpriv, prlimit });
   }
 
-  private constructor(isolation: readonly string[], { prlimit, setpriv }: Guarding) {
+  private constructor(isolation: readonly string[], { prlimit, setpriv }: GuardPrograms) {
     this.#isolation = isolation;
     this.isIsolated = isolation.length > 0;
     this.#setpriv = setpriv;
@@ -56,7 +56,7 @@ export class Guards {
   /** `starter` is the parent of the process, `name` unique in the store. */
   newTag(starter: TaggedServer, name: string): ProcessTag {
     this.#count = (this.#count + 1) % TAG_COUNT;
-    const tag = processTagOf(starter, name, this.#count);
+    const tag = createProcessTag(starter, name, this.#count);
     return this.prlimit === undefined ? { ...tag, number: undefined } : tag;
   }
 
@@ -89,7 +89,7 @@ function isSignal(name: string): name is NodeJS.Signals {
 }
 
 /** True if the limit for `number` can be set: its hard limit was not lowered. */
-function canNumber(): boolean {
+function canSetLockLimit(): boolean {
   try {
     return /^Max file locks +\S+ +unlimited/m.test(readFileSync("/proc/self/limits", "utf8"));
   } catch {

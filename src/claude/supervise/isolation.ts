@@ -1,4 +1,4 @@
-import { findProgram, refusalOf } from "../../security/programs.ts";
+import { findProgram, probeProgram } from "../../security/find-program.ts";
 import type { Logger } from "../../engine/ports.ts";
 
 /**
@@ -17,7 +17,7 @@ const BWRAP_ENDS = ["--die-with-parent", "--"];
 /**
  * Returns the words before a command that run the command in a new pid namespace. Throws with every refusal if no way works.
  */
-export async function pidNamespace(): Promise<readonly string[]> {
+export async function findPidNamespace(): Promise<readonly string[]> {
   if (process.platform !== "linux") throw new Error("Only Linux has pid namespaces.");
   const ways = [
     ...(process.getuid?.() === 0 ? [["unshare", ...UNSHARE, ...INIT]] : []),
@@ -27,7 +27,7 @@ export async function pidNamespace(): Promise<readonly string[]> {
   for (const [name = "", ...args] of ways) {
     const program = await findProgram(name, process.env);
     const refusal =
-      program === undefined ? "is not installed" : await refusalOf(program, [...args, "true"], process.env);
+      program === undefined ? "is not installed" : await probeProgram(program, [...args, "true"], process.env);
     if (program !== undefined && refusal === undefined) return [program, ...args];
     refusals.push(`${name}: ${refusal ?? ""}`);
   }
@@ -38,7 +38,7 @@ export async function pidNamespace(): Promise<readonly string[]> {
 export type TrackingMethod = "pid namespace" | "variable and number" | "variable" | "tree";
 
 /** Ways of a command to leave a process behind. */
-const KINDS = [
+const DETACHING_COMMANDS = [
   "cmd &",
   "nohup",
   "setsid",
@@ -48,12 +48,12 @@ const KINDS = [
   "setsid with a trap on TERM",
 ] as const;
 
-/** `KINDS` that outlive session and server. Processes started by another service (systemd, cron, docker) always do. */
-const SURVIVES: Readonly<Record<TrackingMethod, readonly (typeof KINDS)[number][]>> = {
+/** `DETACHING_COMMANDS` that outlive session and server. Processes started by another service (systemd, cron, docker) always do. */
+const SURVIVES: Readonly<Record<TrackingMethod, readonly (typeof DETACHING_COMMANDS)[number][]>> = {
   "pid namespace": [],
   "variable and number": [],
   variable: ["env -i setsid", "env -u CLAUDE_CODE_MCP_PROCESS setsid"],
-  tree: KINDS,
+  tree: DETACHING_COMMANDS,
 };
 
 /** Logs the method in force. Call once. */

@@ -1,7 +1,7 @@
 import { readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Leftover } from "../../engine/ports.ts";
-import { serverOfNumber, serverOfValue } from "./process-tag.ts";
+import { parseTagNumber, parseTagValue } from "./process-tag.ts";
 import { endTagged, findTagged, type TaggedProcess } from "./tagged-processes.ts";
 import { ancestors, killTree, listProcesses, startTime } from "./tree.ts";
 
@@ -18,7 +18,7 @@ const GONE_WITHIN_MS = 5000;
 export async function endLeftover({ processTag: name, pid, startedAt }: Leftover, store: string): Promise<void> {
   const isOurs = async () => pid !== undefined && startedAt !== undefined && (await startTime(pid)) === startedAt;
   const isNamed = ({ value }: TaggedProcess) => {
-    const named = value === undefined ? undefined : serverOfValue(value, store);
+    const named = value === undefined ? undefined : parseTagValue(value, store);
     return named?.isOfStore === true && named.name === name;
   };
   const known = pid !== undefined && (await isOurs()) ? pid : undefined;
@@ -26,7 +26,7 @@ export async function endLeftover({ processTag: name, pid, startedAt }: Leftover
     (await findTagged())
       .filter((found) => isNamed(found) || found.pid === known)
       .flatMap(({ number }) => number ?? [])
-      .filter((number) => serverOfNumber(number, store)?.isOfStore === true),
+      .filter((number) => parseTagNumber(number, store)?.isOfStore === true),
   );
   if (known !== undefined) await killTree(known);
   const isMeant = (found: TaggedProcess) => isNamed(found) || (found.number !== undefined && numbers.has(found.number));
@@ -48,12 +48,12 @@ export async function endAllLeftovers(store: string, ms: number): Promise<number
 
 /** Returns the processes that `endAllLeftovers` would end. */
 export async function findAllLeftovers(store: string): Promise<readonly TaggedProcess[]> {
-  const tagged = await withoutOurs(await findTagged());
-  const named = tagged.map(({ number, value }) => serverOf({ number, value }, store));
+  const tagged = await withoutOwnTags(await findTagged());
+  const named = tagged.map(({ number, value }) => readServer({ number, value }, store));
   const pids = new Set(named.flatMap((server) => server?.pid ?? []));
   const began = new Map(await Promise.all([...pids].map(async (pid) => [pid, await startTime(pid)] as const)));
   const isLeftover = (found: TaggedProcess): boolean => {
-    const server = serverOf(found, store);
+    const server = readServer(found, store);
     if (!server?.isOfStore || !began.has(server.pid) || !isInOurNamespace(found.pid)) return false;
     const startedAt = began.get(server.pid);
     return startedAt === undefined || !server.began(startedAt);
@@ -65,7 +65,7 @@ export async function findAllLeftovers(store: string): Promise<readonly TaggedPr
  * Omits processes with a tag of this process or of an ancestor. A server inside a session inherits such tags; inside a pid
  * namespace the servers that started those processes are invisible and would count as dead.
  */
-async function withoutOurs(tagged: readonly TaggedProcess[]): Promise<readonly TaggedProcess[]> {
+async function withoutOwnTags(tagged: readonly TaggedProcess[]): Promise<readonly TaggedProcess[]> {
   const line = new Set(ancestors(process.pid, await listProcesses()));
   const above = tagged.filter(({ pid }) => pid === process.pid || line.has(pid));
   const isAbove = ({ number, value }: TaggedProcess) =>
@@ -76,9 +76,9 @@ async function withoutOurs(tagged: readonly TaggedProcess[]): Promise<readonly T
 }
 
 /** Prefers `number`, because nothing changes the limit by accident. */
-function serverOf({ number, value }: Pick<TaggedProcess, "number" | "value">, store: string) {
-  const byNumber = number === undefined ? undefined : serverOfNumber(number, store);
-  return byNumber ?? (value === undefined ? undefined : serverOfValue(value, store));
+function readServer({ number, value }: Pick<TaggedProcess, "number" | "value">, store: string) {
+  const byNumber = number === undefined ? undefined : parseTagNumber(number, store);
+  return byNumber ?? (value === undefined ? undefined : parseTagValue(value, store));
 }
 
 function isInOurNamespace(pid: number): boolean {

@@ -31,7 +31,7 @@ const DIGEST_LENGTH = 12;
  * `name` is unique in the store. `count` distinguishes processes with an equal `name`, such as the replacement of a refused
  * spare.
  */
-export function processTagOf({ pid, startedAt, store }: TaggedServer, name: string, count: number): ProcessTag {
+export function createProcessTag({ pid, startedAt, store }: TaggedServer, name: string, count: number): ProcessTag {
   const value = `${digest(store)}/${String(pid)}-${digest(startedAt)}/${String(count)}/${name}`;
   const fields = [
     [bitsOf(store, BITS.store), BITS.store],
@@ -44,14 +44,14 @@ export function processTagOf({ pid, startedAt, store }: TaggedServer, name: stri
 }
 
 /** Server named by a tag. `isOfStore` and `began` compare digests. */
-interface Named {
+interface ServerInTag {
   readonly pid: number;
   readonly isOfStore: boolean;
   readonly began: (startedAt: string) => boolean;
 }
 
 /** `undefined` if `value` is not a tag. */
-export function serverOfValue(value: string, store: string): (Named & { readonly name: string }) | undefined {
+export function parseTagValue(value: string, store: string): (ServerInTag & { readonly name: string }) | undefined {
   const [, ofStore, pid, start, name] = /^([0-9a-f]{12})\/(\d+)-([0-9a-f]{12})\/\d+\/(.+)$/.exec(value) ?? [];
   if (name === undefined) return undefined;
   const isOfStore = ofStore === digest(store);
@@ -59,7 +59,7 @@ export function serverOfValue(value: string, store: string): (Named & { readonly
 }
 
 /** `undefined` if `number` is an ordinary limit, not a tag. */
-export function serverOfNumber(number: string, store: string): Named | undefined {
+export function parseTagNumber(number: string, store: string): ServerInTag | undefined {
   const bits = BigInt(number);
   if (bits < ALWAYS || bits >= ALWAYS << 1n) return undefined;
   const start = (bits >> BITS.process) & ones(BITS.start);

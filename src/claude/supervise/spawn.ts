@@ -3,9 +3,9 @@ import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { PROCESS_VARIABLE } from "../../domain/names.ts";
 import type { AgentReattach } from "../../engine/ports.ts";
 import { hasPipe, isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
-import type { Variables } from "../environments.ts";
+import type { Variables } from "../environment-records.ts";
 import type { ShimConnection } from "../shim/connection.ts";
-import { attachTo, startBehind, type Attachment } from "../shim/held-process.ts";
+import { attachInShim, startInShim, type ReattachedProcess } from "../shim/shimmed-handle.ts";
 import { Shims, type ShimSettings } from "../shim/shims.ts";
 import type { Guards } from "./guards.ts";
 import { LastLines, limitLines } from "./output.ts";
@@ -13,7 +13,7 @@ import type { ProcessTag, TaggedServer } from "./process-tag.ts";
 import { hasTag, endTagged } from "./tagged-processes.ts";
 import { type TrackingMethod, wrapCommand } from "./isolation.ts";
 import { Reaper, reaperProgram } from "./reaper.ts";
-import type { Exit, Spawned } from "./spawned.ts";
+import type { Exit, ProcessHandle } from "./process-handle.ts";
 import { DetachedProcesses } from "./detached-processes.ts";
 import { killTree } from "./tree.ts";
 const MAX_STDERR_CHARS = 4096;
@@ -27,7 +27,7 @@ interface SpawnerOptions {
   readonly shim?: ShimSettings | undefined;
 }
 
-interface Start {
+interface ProcessStart {
   /** Finds the process again. Unique in the store. */
   readonly name: string;
   /** Words before the command, see `wrapCommand`. The supervised pid is then the wrapper's, with the command below. */
@@ -72,7 +72,7 @@ export class Spawner {
     this.#shim = await this.shims?.own();
   }
 
-  spawn(request: SpawnOptions, onSpawned: (spawned: Spawned) => void, start: Start): SpawnedProcess {
+  spawn(request: SpawnOptions, onSpawned: (spawned: ProcessHandle) => void, start: ProcessStart): SpawnedProcess {
     const shim = this.#shim;
     if (shim && this.shims && !shim.isClosed) return this.#spawnBehind(shim, { request, onSpawned, start });
     const tag = this.#guards.newTag(this.#server, start.name);
@@ -98,15 +98,19 @@ export class Spawner {
   }
 
   /** Attaches to a process left in a shim by a former server. Rejects with the reason if impossible. */
-  async attach(processTag: string, { epoch, line, shim }: AgentReattach["reattach"]): Promise<Attachment> {
+  async attach(processTag: string, { epoch, line, shim }: AgentReattach["reattach"]): Promise<ReattachedProcess> {
     if (!this.shims) throw new Error("this server uses no shims");
-    const connection = await this.shims.at(shim);
-    return attachTo(connection, { id: processTag, epoch, line, shim, guards: this.#guards });
+    const connection = await this.shims.connectTo(shim);
+    return attachInShim(connection, { id: processTag, epoch, line, shim, guards: this.#guards });
   }
 
   #spawnBehind(
     connection: ShimConnection,
-    { onSpawned, request, start }: { request: SpawnOptions; onSpawned: (spawned: Spawned) => void; start: Start },
+    {
+      onSpawned,
+      request,
+      start,
+    }: { request: SpawnOptions; onSpawned: (spawned: ProcessHandle) => void; start: ProcessStart },
   ): SpawnedProcess {
     const { pid, startedAt } = connection;
     const tag = this.#guards.newTag({ store: this.#server.store, pid, startedAt }, start.name);
@@ -114,28 +118,28 @@ export class Spawner {
     if (!shim) throw new Error("there is no shim");
     const { epoch = 0, name: id, record = {} } = start;
     const command = { ...this.#commandOf(request, start, tag), record };
-    return startBehind(connection, { id, epoch, shim, tag, command, guards: this.#guards }, onSpawned);
+    return startInShim(connection, { id, epoch, shim, tag, command, guards: this.#guards }, onSpawned);
   }
 
-  #commandOf(request: SpawnOptions, { wrapper = [] }: Start, tag: ProcessTag) {
+  #commandOf(request: SpawnOptions, { wrapper = [] }: ProcessStart, tag: ProcessTag) {
     // The Agent SDK starts scripts with the first `node` in the session's `PATH`, possibly a repository's.
     const program = request.command === "node" ? process.execPath : request.command;
     const [command, args] = this.#guards.wrap(tag, ...wrapCommand(wrapper, program, request.args));
     return { command, args, cwd: request.cwd, env: { ...request.env, [PROCESS_VARIABLE]: tag.value } };
   }
 
-  #follow(child: ChildProcessWithoutNullStreams, tag: ProcessTag): Omit<Spawned, "fault"> {
+  #follow(child: ChildProcessWithoutNullStreams, tag: ProcessTag): Omit<ProcessHandle, "fault"> {
     const { pid } = child;
     const stderr = new LastLines(MAX_STDERR_CHARS);
     child.stderr.setEncoding("utf8").on("data", (chunk: string) => stderr.take(chunk));
     const stderrTail = () => stderr.text;
     const exit = new Promise<Exit>((resolve) => {
       child.once("exit", (code, signal) => resolve(this.#guards.exitOf({ code, signal })));
-      child.once("error", (error) => resolve({ code: null, signal: null, error: explained(error) }));
+      child.once("error", (error) => resolve({ code: null, signal: null, error: withDescriptorsText(error) }));
     });
     const endAll = async () => endTagged((found) => hasTag(found, tag), GONE_WITHIN_MS).catch(() => undefined);
     const detached = new DetachedProcesses({ tag, pid, isIsolated: this.#guards.isIsolated });
-    const common = { pid, exit, detached, stderrTail, held: undefined };
+    const common = { pid, exit, detached, stderrTail, inShim: undefined };
     if (pid === undefined) return { ...common, gone: exit, kill: () => undefined };
     this.#reaper?.watch(pid, tag);
     const gone = exit.then(endAll).then(() => this.#reaper?.forget(pid));
@@ -147,6 +151,6 @@ export class Spawner {
   }
 }
 
-function explained(error: Error): Error {
+function withDescriptorsText(error: Error): Error {
   return isOutOfDescriptors(error) ? new Error(outOfDescriptorsText(), { cause: error }) : error;
 }

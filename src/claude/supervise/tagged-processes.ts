@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import { isOutOfDescriptors } from "../../security/descriptors.ts";
 import { TAG_VARIABLE, type ProcessTag } from "./process-tag.ts";
-import { isZombie, outputOfPs, signal } from "./tree.ts";
+import { isZombie, runPs, signal } from "./tree.ts";
 
 /** Finds and ends processes by their tag, independent of the process tree. */
 
@@ -24,11 +24,11 @@ export interface TaggedProcess {
  */
 export async function findTagged(): Promise<TaggedProcess[]> {
   if (process.platform === "win32") return [];
-  if (process.platform !== "linux") return listedByPs();
+  if (process.platform !== "linux") return listTaggedByPs();
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const found: TaggedProcess[] = [];
   for (let at = 0; at < pids.length; at += AT_ONCE) {
-    found.push(...pids.slice(at, at + AT_ONCE).flatMap((pid) => lookAt(Number(pid)) ?? []));
+    found.push(...pids.slice(at, at + AT_ONCE).flatMap((pid) => readTaggedProcess(Number(pid)) ?? []));
     await breathe();
   }
   return found;
@@ -36,15 +36,15 @@ export async function findTagged(): Promise<TaggedProcess[]> {
 
 const VARIABLE = new RegExp(`(?:^|\0)${TAG_VARIABLE}=([^\0]*)`);
 
-function lookAt(pid: number): TaggedProcess | undefined {
+function readTaggedProcess(pid: number): TaggedProcess | undefined {
   const number = /^Max file locks +(\d+)/m.exec(textOf(`/proc/${String(pid)}/limits`))?.[1];
   const value = VARIABLE.exec(textOf(`/proc/${String(pid)}/environ`))?.[1];
   if ((number === undefined && value === undefined) || isZombie(pid)) return undefined;
   return { pid, number, value };
 }
 
-async function listedByPs(): Promise<TaggedProcess[]> {
-  const listed = await outputOfPs(["-axEww", "-o", "pid=,command="], MAX_PS);
+async function listTaggedByPs(): Promise<TaggedProcess[]> {
+  const listed = await runPs(["-axEww", "-o", "pid=,command="], MAX_PS);
   return listed.split("\n").flatMap((line) => {
     const value = line.split(` ${TAG_VARIABLE}=`)[1]?.split(" ")[0];
     return value === undefined ? [] : [{ pid: Number.parseInt(line, 10), value, number: undefined }];

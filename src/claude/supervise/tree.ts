@@ -18,7 +18,7 @@ const LIST_MS = 10_000;
  * Returns the output of `ps`, "" if no process matches. Rejects if `ps` does not answer, because a living process must not
  * count as gone.
  */
-export async function outputOfPs(args: readonly string[], maxBuffer?: number): Promise<string> {
+export async function runPs(args: readonly string[], maxBuffer?: number): Promise<string> {
   const limits = { timeout: LIST_MS, killSignal: "SIGKILL", ...(maxBuffer !== undefined && { maxBuffer }) } as const;
   try {
     // Absolute path, because a lookup in `PATH` blocks this whole process for every folder.
@@ -44,17 +44,17 @@ export interface Entry {
  * not answer, because a living process must not count as gone.
  */
 export async function startTime(pid: number): Promise<string | undefined> {
-  if (process.platform === "linux") return statNow(pid)?.started;
-  if (process.platform === "win32") return isAlive(pid) ? UNKNOWN : undefined;
-  return (await outputOfPs(["-o", "lstart=", "-p", String(pid)])).trim() || undefined;
+  if (process.platform === "linux") return readStat(pid)?.started;
+  if (process.platform === "win32") return isAlive(pid) ? UNKNOWN_START : undefined;
+  return (await runPs(["-o", "lstart=", "-p", String(pid)])).trim() || undefined;
 }
 
 /** Start time on systems without `startTime` (Windows): the pid alone identifies the process. */
-export const UNKNOWN = "unknown";
+export const UNKNOWN_START = "unknown";
 
 /** True if `pid` is still the process started at `startedAt`. */
 export async function isRunning(pid: number, startedAt: string): Promise<boolean> {
-  return startedAt === UNKNOWN ? isAlive(pid) : (await startTime(pid)) === startedAt;
+  return startedAt === UNKNOWN_START ? isAlive(pid) : (await startTime(pid)) === startedAt;
 }
 
 export function isAlive(pid: number): boolean {
@@ -141,12 +141,12 @@ export async function listProcesses(): Promise<Entry[]> {
     const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
     const found: Entry[] = [];
     for (let at = 0; at < pids.length; at += AT_ONCE) {
-      found.push(...pids.slice(at, at + AT_ONCE).flatMap((pid) => entryOf(Number(pid)) ?? []));
+      found.push(...pids.slice(at, at + AT_ONCE).flatMap((pid) => readEntry(Number(pid)) ?? []));
       await breathe();
     }
     return found;
   }
-  const listed = await outputOfPs(["-A", "-o", "pid=,ppid="]);
+  const listed = await runPs(["-A", "-o", "pid=,ppid="]);
   return listed
     .trim()
     .split("\n")
@@ -156,7 +156,7 @@ export async function listProcesses(): Promise<Entry[]> {
 
 /** True if the process has ended, but its parent has not waited for the exit. */
 export function isZombie(pid: number): boolean {
-  return process.platform === "linux" && statNow(pid) === undefined;
+  return process.platform === "linux" && readStat(pid) === undefined;
 }
 
 interface Stat {
@@ -164,15 +164,15 @@ interface Stat {
   started: string;
 }
 
-function entryOf(pid: number): Entry | undefined {
-  const stat = statNow(pid);
+function readEntry(pid: number): Entry | undefined {
+  const stat = readStat(pid);
   return stat && { pid, parent: stat.parent, started: Number(stat.started) };
 }
 
 /** Synchronous, because the kernel answers from memory and each look at another server's session needs `stat`. */
-function statNow(pid: number): Stat | undefined {
+function readStat(pid: number): Stat | undefined {
   try {
-    return parsedStat(readFileSync(`/proc/${String(pid)}/stat`, "utf8"));
+    return parseStat(readFileSync(`/proc/${String(pid)}/stat`, "utf8"));
   } catch (error) {
     if (isOutOfDescriptors(error)) throw error;
     return undefined;
@@ -180,7 +180,7 @@ function statNow(pid: number): Stat | undefined {
 }
 
 /** Parses the fields after the name in parentheses. A zombie counts as gone. */
-function parsedStat(text: string): Stat | undefined {
+function parseStat(text: string): Stat | undefined {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state, parent] = fields;
   const started = fields[19];

@@ -2,7 +2,7 @@ import { requireSandbox } from "../preflight.ts";
 import { ownCommands } from "../serve.ts";
 import type { App } from "../../app/app.ts";
 import { storeLocation } from "../../app/store.ts";
-import { namedForClient, requireQueryFolder, termsOf } from "../../app/terms.ts";
+import { withClientSources, requireQueryFolder, readClientTerms } from "../../app/terms.ts";
 import { ConfigError } from "../../config/error.ts";
 import type { Config } from "../../config/schema.ts";
 import type { ServerSettings } from "../../config/server-settings.ts";
@@ -21,13 +21,13 @@ interface Names {
 }
 
 /** Returns `accept` for the listener: serves each client under its own terms. */
-export function acceptorOf(app: App, server: ServerSettings, { name, product }: Names): ListenerOptions["accept"] {
+export function createAcceptor(app: App, server: ServerSettings, { name, product }: Names): ListenerOptions["accept"] {
   // Values of PATH with a sandbox. Found once, a sandbox is not looked for again.
   const withSandbox = new Set<string | undefined>();
   return async (hello) => {
     const { clientPid, commandLine, cwd, purpose } = hello;
     const commands = commandLine.length > 0 ? ownCommands(product, commandLine) : [];
-    const start = termsOf(hello, { server, ownCommands: commands });
+    const start = readClientTerms(hello, { server, ownCommands: commands });
     if (purpose === "operations" && name !== undefined) {
       refuseForeign(name, hello, { client: start.config, own: server.config });
     }
@@ -35,7 +35,7 @@ export function acceptorOf(app: App, server: ServerSettings, { name, product }: 
       if (!withSandbox.has(start.environment["PATH"])) await requireSandbox(start.config, start.environment);
       await requireQueryFolder(start.config);
     } catch (error) {
-      throw namedForClient(error, hello, server);
+      throw withClientSources(error, hello, server);
     }
     if (start.config.sandbox === "required") withSandbox.add(start.environment["PATH"]);
     app.log.debug("a client has connected", { cwd, purpose, ...(clientPid !== undefined && { clientPid }) });

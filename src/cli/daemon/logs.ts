@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConfigError } from "../../config/error.ts";
 import { stateFolder } from "../../config/state-folder.ts";
-import { logFolder, logOf } from "../../daemon/start.ts";
+import { logFolder, logPath } from "../../daemon/start-daemon.ts";
 
 /** Interval of polls for new lines, ms. */
-const LOOK_MS = 250;
+const POLL_MS = 250;
 
 interface Flags {
   readonly positionals: readonly string[];
@@ -19,8 +19,8 @@ export async function logs({ positionals, values }: Flags): Promise<number> {
   const [name, ...others] = positionals;
   if (others.length > 0) throw new ConfigError("daemon logs: prints one log at a time. Name one daemon.");
   const folder = stateFolder(process.env, process.platform);
-  const log = name === undefined ? await newestIn(logFolder(folder)) : logOf(folder, name);
-  const length = log === undefined ? undefined : await lengthOf(log);
+  const log = name === undefined ? await findNewestLog(logFolder(folder)) : logPath(folder, name);
+  const length = log === undefined ? undefined : await fileSize(log);
   if (log === undefined || length === undefined) {
     const absent = name === undefined ? "No daemon has written a log." : `No daemon "${name}" has written a log.`;
     process.stderr.write(`${absent} A daemon started by \`daemon run\` logs to its stderr.\n`);
@@ -29,8 +29,8 @@ export async function logs({ positionals, values }: Flags): Promise<number> {
   process.stdout.on("error", () => process.exit(0));
   let printed = await print(log, 0);
   while (values.follow === true) {
-    await sleep(LOOK_MS);
-    const now = await lengthOf(log);
+    await sleep(POLL_MS);
+    const now = await fileSize(log);
     // The log was truncated because of its length, or deleted.
     if (now === undefined) return 0;
     try {
@@ -43,7 +43,7 @@ export async function logs({ positionals, values }: Flags): Promise<number> {
 }
 
 /** Returns the newest log of a daemon. Skips the logs of shims in the folder. */
-async function newestIn(folder: string): Promise<string | undefined> {
+async function findNewestLog(folder: string): Promise<string | undefined> {
   const all = await readdir(folder).catch(() => []);
   const files = all.filter((file) => file.endsWith(".log") && !file.endsWith(".shim.log"));
   const dated = await Promise.all(
@@ -52,7 +52,7 @@ async function newestIn(folder: string): Promise<string | undefined> {
   return dated.toSorted((one, other) => other.at - one.at)[0]?.path;
 }
 
-async function lengthOf(log: string): Promise<number | undefined> {
+async function fileSize(log: string): Promise<number | undefined> {
   return (await stat(log).catch(() => undefined))?.size;
 }
 

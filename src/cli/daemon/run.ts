@@ -1,9 +1,9 @@
 import { writeSync, closeSync } from "node:fs";
-import { acceptorOf } from "./acceptor.ts";
-import { statusOf } from "./status-of.ts";
-import { listenAs, turnOf } from "./turn.ts";
-import { assemble, endWith, ownCommands } from "../serve.ts";
-import { ownFlags } from "../own-flags.ts";
+import { createAcceptor } from "./acceptor.ts";
+import { readStatus } from "./daemon-status.ts";
+import { listenAs, claimStart } from "./claim-name.ts";
+import { assemble, endOn, ownCommands } from "../serve.ts";
+import { splitOwnFlags } from "../own-flags.ts";
 import type { App } from "../../app/app.ts";
 import { hasDriver, isRunning, thisProcess } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
@@ -14,15 +14,15 @@ import type { Config } from "../../config/schema.ts";
 import { stateFolder } from "../../config/state-folder.ts";
 import { storeTraits } from "../../config/store.ts";
 import { readPackage } from "../../config/version.ts";
-import { daemonEnvironment } from "../../daemon/environment.ts";
-import { DeathRecord, recordedDaemons } from "../../daemon/deaths.ts";
-import { socketFolders } from "../../daemon/folders.ts";
+import { daemonEnvironment } from "../../daemon/daemon-environment.ts";
+import { RunningFile, daemonsOnFile } from "../../daemon/running-file.ts";
+import { socketFolders } from "../../daemon/socket-folders.ts";
 import { daemonName } from "../../daemon/name.ts";
 import { Listener } from "../../daemon/listener.ts";
-import { ownLog, sweepLogs } from "../../daemon/log-file.ts";
-import { checkName, socketsIn, sweep, type Naming } from "../../daemon/socket.ts";
+import { boundOwnLog, sweepLogs } from "../../daemon/log-file.ts";
+import { checkName, listSockets, removeDeadSockets, type BindOptions } from "../../daemon/socket.ts";
 import { shimSettings } from "../../daemon/shim-sockets.ts";
-import { readyLine, restartOf } from "../../daemon/start.ts";
+import { readyLine, restartCommand } from "../../daemon/start-daemon.ts";
 import { namedDaemon } from "../../proxy/own-server.ts";
 import { keyFor } from "../../security/key-file.ts";
 import { connectionLimit } from "../../security/descriptors.ts";
@@ -32,15 +32,15 @@ import { connectionLimit } from "../../security/descriptors.ts";
 export async function run(argv: string[]): Promise<void> {
   const flags = readRunFlags(argv);
   try {
-    tell(flags.readyFd, readyLine(await serveClients(flags)));
+    reportReady(flags.readyFd, readyLine(await serveClients(flags)));
   } catch (error) {
-    tell(flags.readyFd, error instanceof Error ? error.message : String(error));
+    reportReady(flags.readyFd, error instanceof Error ? error.message : String(error));
     throw error;
   }
 }
 
 /** Writes `line` to the waiting proxy that has started this daemon. */
-function tell(fd: number | undefined, line: string): void {
+function reportReady(fd: number | undefined, line: string): void {
   if (fd === undefined) return;
   try {
     writeSync(fd, `${line.replaceAll("\n", " ")}\n`);
@@ -61,27 +61,27 @@ interface RunFlags {
 /** Resolves to the name of the daemon. */
 async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<string> {
   const isUnnamed = given === undefined;
-  if (isUnnamed) keepOnly(daemonEnvironment(process.env));
+  if (isUnnamed) reduceEnvironment(daemonEnvironment(process.env));
   const folder = stateFolder(process.env, process.platform);
   const folders = await socketFolders(folder);
-  const settings = settingsOf(given, rest);
+  const settings = readSettings(given, rest);
   const { store } = settings.config;
   const name = given ?? (await daemonName({ stateFolder: folder, store: store && storeTraits(store).file }));
   const { name: product, version } = readPackage();
   const start = { cwd: startFolder, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
-  const log = ownLog(folder, name);
+  const log = boundOwnLog(folder, name);
   // Only a daemon started in the background restarts through its shim. Others are restarted by their supervisor.
   const isAutomatic = isUnnamed && log !== undefined;
   const restart = isAutomatic
-    ? restartOf({ name, words: rest, main: process.argv[1] ?? "", stateFolder: folder })
+    ? restartCommand({ name, words: rest, main: process.argv[1] ?? "", stateFolder: folder })
     : undefined;
   const shim = shimSettings({ folders, name, stateFolder: folder }, restart);
   const isByClient = readyFd !== undefined;
-  const endTurn = isUnnamed && !isByClient ? await turnOf(folders, name, isAutomatic) : undefined;
+  const endTurn = isUnnamed && !isByClient ? await claimStart(folders, name, isAutomatic) : undefined;
   const { promise: named, resolve: onNamed } = withResolvers();
   const records = { environmentKey: await keyFor("environment", folder), isApart: isUnnamed };
   const app = await assemble({ settings, argv: rest, start, outlivesClients: true, shim, named, ...records });
-  const deaths = new DeathRecord(folder, name, await thisProcess());
+  const deaths = new RunningFile(folder, name, await thisProcess());
   const about = { log, userFile: settings.user.path, version };
   let closing: Promise<void> | undefined;
   const listener = new Listener({
@@ -90,8 +90,8 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
     mayDisplace: isUnnamed,
     version,
     maxConnections: constants().maxConnections || connectionLimit(),
-    accept: acceptorOf(app, settings, { product, name: given }),
-    status: async () => statusOf(app, { ...about, deaths, isDraining: closing !== undefined }),
+    accept: createAcceptor(app, settings, { product, name: given }),
+    status: async () => readStatus(app, { ...about, deaths, isDraining: closing !== undefined }),
     onStop: () => end("daemon stop", 0),
     onCount: () => idle.look(),
     log: app.log,
@@ -102,14 +102,14 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
     await listener.end();
     await deaths.end();
   };
-  process.on("uncaughtException", (error) => deaths.crashed(error));
-  // Must precede `begin`: SIGTERM then ends the sessions, too, instead of handing them over as a crash does.
-  const end = endWith({ log: app.log, close: async () => (closing ??= close()) }, { handsOver: shim !== undefined });
+  process.on("uncaughtException", (error) => deaths.noteCrash(error));
+  // Must precede `startListening`: SIGTERM then ends the sessions, too, instead of handing them over as a crash does.
+  const end = endOn({ log: app.log, close: async () => (closing ??= close()) }, { handsOver: shim !== undefined });
   // A named daemon is never idle, because its operator ends it.
   const isIdle = () => isUnnamed && listener.clients === 0 && app.atWork() === 0;
   const idle = new IdleWatch(constants().daemonIdleMs, isIdle, () => end("idle", 0));
-  const socket = await unlessEnded(
-    begin(app, { folders, name, state: folder, listener, onNamed, isAwaited: isByClient }),
+  const socket = await waitUnlessEnded(
+    startListening(app, { folders, name, state: folder, listener, onNamed, isAwaited: isByClient }),
     () => closing,
   );
   endTurn?.();
@@ -125,7 +125,7 @@ function withResolvers(): { readonly promise: Promise<void>; readonly resolve: (
   return { promise: new Promise<void>((fulfil) => (resolve = fulfil)), resolve: () => resolve() };
 }
 
-interface Begin extends Pick<Naming, "folders" | "name"> {
+interface ListenStart extends Pick<BindOptions, "folders" | "name"> {
   readonly state: string;
   readonly listener: Listener;
   readonly onNamed: () => void;
@@ -137,15 +137,18 @@ interface Begin extends Pick<Naming, "folders" | "name"> {
  * Loads the modules of the first call, then listens. Removes files of dead daemons and takes over their sessions only
  * afterwards, because before, the name may belong to a living daemon. Resolves to the path of the socket.
  */
-async function begin(app: App, { folders, isAwaited, listener, name, onNamed, state }: Begin): Promise<string> {
+async function startListening(
+  app: App,
+  { folders, isAwaited, listener, name, onNamed, state }: ListenStart,
+): Promise<string> {
   // False on the first start with a Node without SQLite. Calls then wait for its installation and report errors.
   const hasStore = await hasDriver();
   if (hasStore) await app.open();
   process.chdir(state);
   const socket = await listenAs(listener, { folders, name, state });
   onNamed();
-  await sweep(folders);
-  const living = [...(await socketsIn(folders)), ...(await recordedDaemons(state, isRunning))];
+  await removeDeadSockets(folders);
+  const living = [...(await listSockets(folders)), ...(await daemonsOnFile(state, isRunning))];
   await sweepLogs(state, [name, ...living.map((each) => each.name)]);
   if (hasStore && !isAwaited) await app.preload();
   else preloadLater(app);
@@ -153,7 +156,7 @@ async function begin(app: App, { folders, isAwaited, listener, name, onNamed, st
 }
 
 /** Waits for `starting`. If a signal came meanwhile, waits for the orderly end (`closing`) and throws ConfigError. */
-async function unlessEnded<T>(starting: Promise<T>, closing: () => Promise<void> | undefined): Promise<T> {
+async function waitUnlessEnded<T>(starting: Promise<T>, closing: () => Promise<void> | undefined): Promise<T> {
   const [started] = await Promise.allSettled([starting]);
   const ended = closing();
   if (ended) {
@@ -176,7 +179,7 @@ function preloadLater(app: App): void {
 }
 
 /** Makes an automatic daemon independent of the shell around its start: its clients find an equal daemon, however started. */
-function keepOnly(environment: Readonly<Record<string, string>>): void {
+function reduceEnvironment(environment: Readonly<Record<string, string>>): void {
   for (const name of Object.keys(process.env)) {
     if (!(name in environment)) Reflect.deleteProperty(process.env, name);
   }
@@ -184,7 +187,7 @@ function keepOnly(environment: Readonly<Record<string, string>>): void {
 }
 
 /** Reads the settings. Terms given to a named daemon are bounds of its clients. Throws ConfigError. */
-function settingsOf(name: string | undefined, argv: readonly string[]): ServerSettings {
+function readSettings(name: string | undefined, argv: readonly string[]): ServerSettings {
   const sources = { argv, env: process.env };
   const settings = name === undefined ? automaticSettings(sources) : daemonSettings(sources);
   refuseUnfit(settings.config);
@@ -235,7 +238,7 @@ const MAX_LOOK_MS = 10_000;
 
 /** Separates the flags of `daemon run` from those of `serve`. */
 function readRunFlags(argv: readonly string[]): RunFlags {
-  const { own, rest } = ownFlags("daemon run", argv, ["--daemon", "--ready-fd"]);
+  const { own, rest } = splitOwnFlags("daemon run", argv, ["--daemon", "--ready-fd"]);
   const readyFd = own.get("--ready-fd");
   if (readyFd !== undefined && !/^\d{1,4}$/.test(readyFd)) {
     throw new ConfigError(`daemon run: --ready-fd is "${readyFd}": must be the number of an open file descriptor.`);

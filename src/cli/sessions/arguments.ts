@@ -1,5 +1,5 @@
 import type { ParseArgsConfig } from "node:util";
-import { readOwn } from "../own-flags.ts";
+import { parseOwnFlags } from "../own-flags.ts";
 import { ConfigError } from "../../config/error.ts";
 
 /** Reads the arguments of `sessions VERB`, times and counts included. */
@@ -24,7 +24,7 @@ export function readArguments<O extends Options>(
   args: string[],
   { options, words = "" }: { readonly options: O; readonly words?: string },
 ) {
-  return readOwn(command, args, { options: { ...options, ...STORE_FLAGS }, words });
+  return parseOwnFlags(command, args, { options: { ...options, ...STORE_FLAGS }, words });
 }
 
 /** Returns the only id in `positionals`. Throws ConfigError for none or several. */

@@ -7,7 +7,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import { oneId, oneOf, readArguments } from "./arguments.ts";
 import { findSession, withStore, type SessionRecord, type Store } from "./store.ts";
 import { Transcript } from "./transcript.ts";
-import { count, jsonLine } from "./words.ts";
+import { count, jsonLine } from "./text-format.ts";
 
 const FLAGS = { format: { type: "string" }, output: { type: "string" }, force: { type: "boolean" } } as const;
 

@@ -1,7 +1,7 @@
-import { firstPrompt, type SessionRecord, type Store } from "./store.ts";
+import { readFirstPrompt, type SessionRecord, type Store } from "./store.ts";
 import { UNREADABLE } from "../../domain/unreadable.ts";
 import { exactUsd } from "../../domain/usage.ts";
-import { folder, isoTime, oneLine, span, statusWord, usd } from "./words.ts";
+import { shortPath, isoTime, oneLine, roughDuration, statusWord, usd } from "./text-format.ts";
 
 /** Formats sessions as lines of a table, and as objects for programs. */
 
@@ -14,8 +14,8 @@ export interface Row {
 /** Maximum length of a prompt, characters. Whole prompts of thousands of sessions would not fit into memory. */
 const MAX_PROMPT_CHARS = 1000;
 
-export async function rowOf(store: Store, record: SessionRecord): Promise<Row> {
-  return { record, prompt: (await firstPrompt(store, record.id)).slice(0, MAX_PROMPT_CHARS) };
+export async function readRow(store: Store, record: SessionRecord): Promise<Row> {
+  return { record, prompt: (await readFirstPrompt(store, record.id)).slice(0, MAX_PROMPT_CHARS) };
 }
 
 /** Returns the facts of a session outside its log, by wire name. */
@@ -51,10 +51,10 @@ export function table(rows: readonly Row[], now: number): string {
   const lines = rows.map(({ prompt, record }) => [
     record.id.slice(0, idLength),
     statusWord(record),
-    span(now - record.updatedAt),
+    roughDuration(now - record.updatedAt),
     String(record.state.totals.turns),
     usd(record.state.totals.costUsd),
-    folder(record.spec.cwd, MAX_FOLDER),
+    shortPath(record.spec.cwd, MAX_FOLDER),
     record.unreadable ? `(unreadable) ${record.title ?? prompt}` : (record.title ?? prompt),
   ]);
   const columns = HEAD.slice(0, -1).map((name, n) => {

@@ -3,21 +3,21 @@ import type { StoredEvent } from "../../domain/event.ts";
 import type { OpenRequest } from "../../domain/permission.ts";
 import { oneId, readArguments } from "./arguments.ts";
 import { summary } from "./rows.ts";
-import { eventOf, findSession, firstPrompt, withStore, type SessionRecord, type Store } from "./store.ts";
+import { readEvent, findSession, readFirstPrompt, withStore, type SessionRecord, type Store } from "./store.ts";
 import {
   count,
   duration,
-  folder,
-  harmless,
+  shortPath,
+  stripControls,
   isTurnAbandoned,
   isoTime,
   oneLine,
-  span,
+  roughDuration,
   statusWord,
-  subject,
+  callSubject,
   usd,
   jsonLine,
-} from "./words.ts";
+} from "./text-format.ts";
 
 /** Maximum length of the prompt, characters. */
 const MAX_PROMPT = 300;
@@ -49,22 +49,22 @@ export async function show(argv: string[]): Promise<number> {
 async function summarize(store: Store, record: SessionRecord): Promise<Summary> {
   const { id, state } = record;
   const requests = state.requests.map(async (request) => {
-    const asked = requestOf(await eventOf(store, id, request.eventId));
-    return { request, about: asked ? subject(asked.input) : "" };
+    const asked = requestOf(await readEvent(store, id, request.eventId));
+    return { request, about: asked ? callSubject(asked.input) : "" };
   });
-  const last = state.turn ? undefined : await eventOf(store, id, state.lastTurnEventId);
+  const last = state.turn ? undefined : await readEvent(store, id, state.lastTurnEventId);
   const ended = last?.type === "turn.ended" ? last : undefined;
   return {
     record,
-    prompt: await firstPrompt(store, id),
+    prompt: await readFirstPrompt(store, id),
     requests: await Promise.all(requests),
     ended,
-    result: ended ? await resultOf(store, id, ended) : "",
+    result: ended ? await readResult(store, id, ended) : "",
   };
 }
 
-async function resultOf(store: Store, id: string, { data }: EndOfTurn): Promise<string> {
-  const event = await eventOf(store, id, data.resultEventId);
+async function readResult(store: Store, id: string, { data }: EndOfTurn): Promise<string> {
+  const event = await readEvent(store, id, data.resultEventId);
   const said = event?.type === "message" ? event.data.message["result"] : undefined;
   return [said, data.message, ...(data.warnings ?? [])]
     .filter((text) => typeof text === "string" && text !== "")
@@ -101,7 +101,7 @@ function inWords(shown: Summary, now: number): string {
   if (ended) {
     const { durationMs, outcome, numTurns } = ended.data;
     lines.push("", `Last turn: ${outcome}, ${count(numTurns, "model call")} in ${duration(durationMs)}`);
-    if (result !== "") lines.push("", harmless(result).trimEnd());
+    if (result !== "") lines.push("", stripControls(result).trimEnd());
   }
   return `${lines.join("\n")}\n`;
 }
@@ -111,23 +111,23 @@ function factsOf(record: SessionRecord, prompt: string, now: number): [string, s
   const { permissionMode, ...rest } = summary(record);
   return [
     ["Session", id],
-    ["Status", statusOf(record)],
+    ["Status", statusText(record)],
     ["Title", oneLine(title ?? "", MAX_PROMPT)],
     ["Prompt", oneLine(prompt, MAX_PROMPT)],
-    ["Folder", folder(spec.cwd, Number.MAX_SAFE_INTEGER)],
+    ["Folder", shortPath(spec.cwd, Number.MAX_SAFE_INTEGER)],
     ["Model", oneLine(rest.model ?? "", MAX_PROMPT)],
     ["Permissions", oneLine(permissionMode, MAX_PROMPT)],
-    ["Opened", `${isoTime(createdAt)}, ${span(now - createdAt)} ago`],
-    ["Changed", `${isoTime(updatedAt)}, ${span(now - updatedAt)} ago`],
+    ["Opened", `${isoTime(createdAt)}, ${roughDuration(now - createdAt)} ago`],
+    ["Changed", `${isoTime(updatedAt)}, ${roughDuration(now - updatedAt)} ago`],
     ["Totals", `${count(state.totals.turns, "model call")}, ${usd(state.totals.costUsd)}`],
     ["Log", count(state.lastEventId, "event")],
-    ["Process", processOf(record)],
-    ["Waiting", waitingOf(record)],
+    ["Process", processText(record)],
+    ["Waiting", waitingText(record)],
     ["Background", oneLine(state.background.map(({ description }) => description).join(", "), MAX_PROMPT)],
   ];
 }
 
-function statusOf(record: SessionRecord): string {
+function statusText(record: SessionRecord): string {
   const { closed } = record.state;
   if (record.unreadable) return `${statusWord(record)}: the stored data cannot be read: ${record.unreadable.why}`;
   const why = closed?.message === undefined ? "" : `: ${oneLine(closed.message, MAX_PROMPT)}`;
@@ -137,14 +137,14 @@ function statusOf(record: SessionRecord): string {
 }
 
 /** The recorded process may be gone if no server watches it. */
-function processOf({ owner, state }: SessionRecord): string {
+function processText({ owner, state }: SessionRecord): string {
   const { process } = state;
   if (process.phase === "none") return `none (${String(state.processCount)} so far)`;
   const pid = process.pid === undefined ? "" : `, pid ${String(process.pid)}`;
   return owner?.alive === true ? `${process.phase}${pid}` : "none: it ended with its server";
 }
 
-function waitingOf({ state }: SessionRecord): string {
+function waitingText({ state }: SessionRecord): string {
   if (state.queue.length === 0) return "";
   const held = state.queue.filter((prompt) => prompt.held).length;
   return count(state.queue.length, "prompt") + (held > 0 ? `, ${String(held)} held until released` : "");
@@ -152,6 +152,6 @@ function waitingOf({ state }: SessionRecord): string {
 
 function requestLine({ about, request }: Summary["requests"][number], now: number): string {
   const left = request.expiresAt - now;
-  const due = left > 0 ? `is denied in ${span(left)}` : "is overdue";
+  const due = left > 0 ? `is denied in ${roughDuration(left)}` : "is overdue";
   return `  ${request.requestId}  ${oneLine(`${request.toolName} ${about}`, MAX_PROMPT)} (${due})`;
 }

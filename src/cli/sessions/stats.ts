@@ -3,7 +3,7 @@ import { Tally, type Report, type Spread } from "../../usage/tally.ts";
 import { readFacts } from "../../usage/reading.ts";
 import { pointInTime, readArguments } from "./arguments.ts";
 import { allSessions, withStoreIfAny, type SessionRecord, type Store } from "./store.ts";
-import { isoTime, jsonLine, isTurnAbandoned, statusWord, count, duration, harmless, usd } from "./words.ts";
+import { isoTime, jsonLine, isTurnAbandoned, statusWord, count, duration, stripControls, usd } from "./text-format.ts";
 
 const FLAGS = { cwd: { type: "string" }, since: { type: "string" }, json: { type: "boolean" } } as const;
 
@@ -94,7 +94,7 @@ function models(report: Report): string {
 /** Formats a table: words left, numbers right from column `numbersFrom`. Returns "" without lines. */
 function table(head: readonly string[], lines: readonly (readonly string[])[], numbersFrom: number): string {
   if (lines.length === 0) return "";
-  const shown = [head, ...lines].map((line) => line.map((cell) => harmless(cell).replaceAll(/\s/g, " ")));
+  const shown = [head, ...lines].map((line) => line.map((cell) => stripControls(cell).replaceAll(/\s/g, " ")));
   const widths = head.map((_, n) => Math.max(...shown.map((line) => line[n]?.length ?? 0)));
   const laidOut = shown.map((line) =>
     line.map((cell, n) => (n < numbersFrom ? cell.padEnd(widths[n] ?? 0) : cell.padStart(widths[n] ?? 0))),

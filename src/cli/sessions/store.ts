@@ -18,7 +18,7 @@ export type SessionQuery = Parameters<Store["rows"]["list"]>[0];
 /** Number of sessions read at once; each has its whole state in memory. */
 const PAGE = 200;
 /** Number of sessions named in the message about an ambiguous id. */
-const NAMED = 4;
+const MAX_NAMED = 4;
 
 /** Throws AppError if there is no store, because reading must not create one. */
 export async function withStore<T>(flags: StoreFlags, work: (store: Store) => Promise<T>): Promise<T> {
@@ -32,7 +32,7 @@ export async function withStoreIfAny<T>(
   work: (store: Store) => Promise<T>,
   none: (file: string) => T,
 ): Promise<T> {
-  const settings = settingsOf(flags);
+  const settings = readStoreSettings(flags);
   // Loaded only after the flags are read, because loading takes half a second.
   const { connectStore, storeLocation } = await import("../../app/store.ts");
   const masker = createMasker(settings.environment);
@@ -51,7 +51,7 @@ export async function withStoreIfAny<T>(
   }
 }
 
-function settingsOf({ config, store }: StoreFlags): StoreSettings {
+function readStoreSettings({ config, store }: StoreFlags): StoreSettings {
   const argv = [
     ...(store === undefined ? [] : [`--store=${store}`]),
     ...(config === undefined ? [] : [`--config=${config}`]),
@@ -91,7 +91,7 @@ export async function findSession(store: Store, id: string): Promise<SessionReco
   for await (const record of allSessions(store)) {
     if (!record.id.toLowerCase().startsWith(id.toLowerCase())) continue;
     found.push(record);
-    if (found.length > NAMED) break;
+    if (found.length > MAX_NAMED) break;
   }
   const [only, ...others] = found;
   if (only && others.length === 0) return only;
@@ -99,14 +99,14 @@ export async function findSession(store: Store, id: string): Promise<SessionReco
     const advice = `"claude-agents-mcp sessions list" lists all sessions.`;
     throw new AppError("SESSION_NOT_FOUND", `There is no session ${id}. ${advice}`);
   }
-  const named = found.slice(0, NAMED).map((record) => record.id);
-  const more = found.length > NAMED ? " and others" : "";
+  const named = found.slice(0, MAX_NAMED).map((record) => record.id);
+  const more = found.length > MAX_NAMED ? " and others" : "";
   const problem = `"${id}" is ambiguous: ${named.join(", ")}${more}`;
   throw new AppError("INVALID_ARGUMENT", `${problem}. Give a longer prefix of the id.`);
 }
 
 /** Returns the event `eventId`, if the state names one. */
-export async function eventOf(store: Store, sessionId: string, eventId: number | null | undefined) {
+export async function readEvent(store: Store, sessionId: string, eventId: number | null | undefined) {
   if (typeof eventId !== "number") return undefined;
   const [event] = await store.log.read(sessionId, eventId, 1);
   return event?.id === eventId ? event : undefined;
@@ -116,7 +116,7 @@ export async function eventOf(store: Store, sessionId: string, eventId: number |
 const FIRST_EVENTS = 5;
 
 /** Returns the first prompt; "" if the session died before. */
-export async function firstPrompt(store: Store, sessionId: string): Promise<string> {
+export async function readFirstPrompt(store: Store, sessionId: string): Promise<string> {
   const first = await store.log.read(sessionId, 1, FIRST_EVENTS);
   return first.find((event) => event.type === "prompt.queued")?.data.text ?? "";
 }

@@ -2,7 +2,7 @@ import { type ByEventType, type DataOf, decideBy } from "../../domain/event-tabl
 import type { StoredEvent, TurnEnded } from "../../domain/event.ts";
 import { JsonObject } from "../../domain/json.ts";
 import type { SessionRecord } from "./store.ts";
-import { count, duration, harmless, isoTime, oneLine, statusWord, subject, usd } from "./words.ts";
+import { count, duration, stripControls, isoTime, oneLine, statusWord, callSubject, usd } from "./text-format.ts";
 
 /** Maximum length of a tool's output, characters. */
 const MAX_OUTPUT = 200;
@@ -170,7 +170,7 @@ function answer({ behavior, by, forSession, message, toolName }: Answered): stri
 }
 
 function call(name: string, input: JsonObject): string {
-  const about = subject(input);
+  const about = callSubject(input);
   return `**${oneLine(name, MAX_OUTPUT)}**${about === "" ? "" : ` ${code(about)}`}`;
 }
 
@@ -183,7 +183,7 @@ function code(text: string): string {
 }
 
 function quote(text: string): string {
-  const lines = harmless(text.replaceAll("\r\n", "\n")).trimEnd().split("\n");
+  const lines = stripControls(text.replaceAll("\r\n", "\n")).trimEnd().split("\n");
   return lines.map((line) => (line === "" ? ">" : `> ${line}`)).join("\n");
 }
 

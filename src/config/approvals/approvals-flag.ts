@@ -35,21 +35,21 @@ export function parseApprovals(words: readonly string[]): Approvals {
     const approver = found.name;
     if (approvers.includes(approver)) throw new ConfigError(`--approvals names ${approver} twice. Name each once.`);
     approvers.push(approver);
-    if (digits !== undefined) said[approver] = timeOf(found, Number(digits));
+    if (digits !== undefined) said[approver] = checkTime(found, Number(digits));
   }
-  const { [CALLER]: callerMs = 0, ...approverTimeoutMs } = { ...usualTimes(said[CALLER]), ...said };
+  const { [CALLER]: callerMs = 0, ...approverTimeoutMs } = { ...defaultTimes(said[CALLER]), ...said };
   return { approvers, approverTimeoutMs, callerMs };
 }
 
 /** Returns default times. `callersMs` is the time of the calling model, if given. */
-function usualTimes(callersMs = 0): Record<ApproverName, number> {
+function defaultTimes(callersMs = 0): Record<ApproverName, number> {
   const times = APPROVERS.map(({ name, time: { atLeastCallers = false, usualMs } }) => {
     return [name, atLeastCallers ? Math.max(usualMs, callersMs) : usualMs] as const;
   });
   return Object.fromEntries(times);
 }
 
-function timeOf({ name, time }: Approver, ms: number): number {
+function checkTime({ name, time }: Approver, ms: number): number {
   const isWithoutTurn = time.mayHaveNone === true && ms === 0;
   if (isWithoutTurn || (ms >= MIN_MS && ms <= MAX_TIMER_MS)) return ms;
   const range = `from ${String(MIN_MS)} to ${String(MAX_TIMER_MS)}`;

@@ -16,7 +16,7 @@ export const approvalFields = {
     byHand: { values: APPROVERS.flatMap(wordsByHand), isOnceEach: true },
     flag: "approvals",
     variable: "CLAUDE_CODE_MCP_APPROVALS",
-    meaning: `Approvers, in the order in which they are asked. They are: ${whoTheyAre()}. Each has its time (name:ms), then the next is asked; after the last, the request is denied. console:0 may answer at any time and is only asked about prompts given in the console. See docs/approvals.md.`,
+    meaning: `Approvers, in the order in which they are asked. They are: ${approverList()}. Each has its time (name:ms), then the next is asked; after the last, the request is denied. console:0 may answer at any time and is only asked about prompts given in the console. See docs/approvals.md.`,
   }),
   callerApproves: optionalChoice(BOUNDS, "all; with --http edits", {
     flag: "caller-approves",
@@ -48,7 +48,7 @@ function wordsByHand({ check, name, time }: Approver): string[] {
   return time.mayHaveNone === true ? [name, `${name}:0`] : [name];
 }
 
-function whoTheyAre(): string {
+function approverList(): string {
   return APPROVERS.map(({ help, name }) => (help === undefined ? name : `${name} (${help})`)).join(", ");
 }
 

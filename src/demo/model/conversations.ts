@@ -8,7 +8,7 @@ import { parseScript, type Reply, type Script, scriptIn, ScriptError, stepAt } f
 type Answer = { readonly served: Served } & ({ readonly reply: Reply } | { readonly error: ErrorAnswer });
 
 /** Script of a conversation, its origin, and the number of answers so far. */
-interface Found {
+interface PlacedScript {
   readonly script: Script;
   /** Identifies the use of `script` within its session. */
   readonly place: string;
@@ -31,7 +31,7 @@ export class Conversations {
     if (request.output_config?.format) {
       return { served: { none: "side question" }, reply: { text: '{"title":"Scripted session"}' } };
     }
-    let found: Found | undefined;
+    let found: PlacedScript | undefined;
     try {
       found = this.#find(request);
     } catch (error) {
@@ -43,7 +43,7 @@ export class Conversations {
   }
 
   /** Finds the last script in texts of the user. Tool results do not count, because a tool may read anything. */
-  #find({ messages }: MessagesRequest): Found | undefined {
+  #find({ messages }: MessagesRequest): PlacedScript | undefined {
     for (const [at, message] of [...messages.entries()].toReversed()) {
       for (const [block, text] of [...userTexts(message).entries()].toReversed()) {
         const json = scriptIn(text);
@@ -56,7 +56,7 @@ export class Conversations {
     return this.#fallback && { script: this.#fallback, place: "fallback", answers: answersIn(messages) };
   }
 
-  #next({ script, place, answers }: Found, { sessionId, agentId }: Caller): Answer {
+  #next({ script, place, answers }: PlacedScript, { sessionId, agentId }: Caller): Answer {
     const key = JSON.stringify([sessionId, agentId, place, answers]);
     const attempt = this.#attempts.get(key) ?? 0;
     const step = stepAt(script, answers, attempt);

@@ -36,5 +36,5 @@ export type Unasked = (typeof UNASKED)[number];
  * Reason for passing a request to the next approver: time limit, approver unreachable, no answer (`dismissed`), or a form
  * declined by a program before a person could have read it (`unattended`).
  */
-export const Passed = z.enum(["time", "unreachable", "dismissed", "unattended"]);
-export type Passed = z.infer<typeof Passed>;
+export const PassReason = z.enum(["time", "unreachable", "dismissed", "unattended"]);
+export type PassReason = z.infer<typeof PassReason>;

@@ -9,14 +9,14 @@ export type RuleUse = "allow" | "deny" | "tools";
 
 /** Returns the problem of the rule and the correct form, or `undefined` for a rule that Claude Code accepts. */
 export function malformedRule(text: string, use: RuleUse): string | undefined {
-  const call = readCall(text);
-  const problem = typeof call === "string" ? call : problemOf(call, use);
+  const call = splitRule(text);
+  const problem = typeof call === "string" ? call : findProblem(call, use);
   return problem && `the rule ${shortened(text)} ${problem}`;
 }
 
 /** Returns the problem of a rule given in two parts, so that brackets in `content` are not parsed. */
 export function malformedParts(name: string, content: string | undefined, use: RuleUse): string | undefined {
-  const problem = problemOf({ name, content }, use);
+  const problem = findProblem({ name, content }, use);
   return problem && `the rule for ${shortened(name)} ${problem}`;
 }
 
@@ -28,25 +28,25 @@ function shortened(text: string): string {
  * True if Claude Code splits the rule: it divides the command line at commas and spaces, and takes each `)` for the end of a
  * rule's content.
  */
-export function isDivided(rule: string): boolean {
+export function isSplitByClaude(rule: string): boolean {
   return /\)[^]*[ ,]/.test(rule);
 }
 
-interface Call {
+interface RuleParts {
   readonly name: string;
   /** `undefined` without brackets. */
   readonly content: string | undefined;
 }
 
-const FORM = "Write Tool or Tool(content), such as Read, Bash(ls:*) or Edit(src/**).";
+const RULE_FORMS = "Write Tool or Tool(content), such as Read, Bash(ls:*) or Edit(src/**).";
 
 /** Splits at the first and the last bracket: brackets in between belong to the content. */
-function readCall(text: string): Call | string {
+function splitRule(text: string): RuleParts | string {
   const [open, close] = [unescaped(text, "(")[0], unescaped(text, ")").at(-1)];
   if (open === undefined && close === undefined) return { name: text, content: undefined };
-  if (open === undefined || close === undefined) return `has a bracket without its other half. ${FORM}`;
-  if (close < open) return `has its brackets the wrong way round. ${FORM}`;
-  if (close !== text.length - 1) return `has text behind its last bracket. ${FORM}`;
+  if (open === undefined || close === undefined) return `has a bracket without its other half. ${RULE_FORMS}`;
+  if (close < open) return `has its brackets the wrong way round. ${RULE_FORMS}`;
+  if (close !== text.length - 1) return `has text behind its last bracket. ${RULE_FORMS}`;
   return { name: text.slice(0, open), content: text.slice(open + 1, close) };
 }
 
@@ -61,15 +61,15 @@ function unescaped(text: string, character: string): number[] {
   return found;
 }
 
-function problemOf({ content, name }: Call, use: RuleUse): string | undefined {
-  if (!/^[\w*][\w*.:/@-]*$/.test(name)) return `has no valid tool name. ${FORM}`;
+function findProblem({ content, name }: RuleParts, use: RuleUse): string | undefined {
+  if (!/^[\w*][\w*.:/@-]*$/.test(name)) return `has no valid tool name. ${RULE_FORMS}`;
   if (use === "allow" && name.includes("*") && !/^mcp__[^*]+?__/.test(name)) {
     return "would allow tools by a * that is not behind the name of an MCP server. Name the tools, or write mcp__github__*.";
   }
   if (content === undefined) return undefined;
   if (content.trim() === "") return `has nothing in its brackets. Write ${name} to mean every use of the tool.`;
   if (name.startsWith("mcp__")) return `cannot have content. Write ${name} alone.`;
-  return problemOfContent(name, content) ?? (use === "deny" ? problemOfTool(name, content) : undefined);
+  return findContentProblem(name, content) ?? (use === "deny" ? findUnmatchedContent(name, content) : undefined);
 }
 
 const FILES: ReadonlySet<string> = new Set(["Cd", "Edit", "Glob", "NotebookEdit", "NotebookRead", "Read", "Write"]);
@@ -86,7 +86,7 @@ const NEVER_MATCH: ReadonlyMap<string, string> = new Map([
   ["Write", "Edit"],
 ]);
 
-function problemOfContent(name: string, content: string): string | undefined {
+function findContentProblem(name: string, content: string): string | undefined {
   const isOdd = unescaped(content, "(").length !== unescaped(content, ")").length;
   if (isOdd && /(?:^|[^\\])\\[()]/.test(content)) {
     return "has a bracket behind a backslash beside one without. Write [(] or [)] for a bracket in a path.";
@@ -100,7 +100,7 @@ function problemOfContent(name: string, content: string): string | undefined {
 }
 
 /** Finds content that Claude Code keeps and never matches: an allow rule would still ask, a deny rule would deny nothing. */
-function problemOfTool(name: string, content: string): string | undefined {
+function findUnmatchedContent(name: string, content: string): string | undefined {
   if (name.includes("*")) return `never matches: content is for one tool. Write its name, as in Bash(${content}).`;
   const matching = NEVER_MATCH.get(name);
   return matching && `never matches. Write ${matching}(${content}), which is for all tools that do the same.`;
@@ -114,24 +114,24 @@ interface WithRules {
 }
 
 /** Returns the problems of all rules in the options of a session, each with the path of its field. */
-export function malformedRules({ agents = {}, allowedTools, disallowedTools }: WithRules): Malformed[] {
+export function malformedRules({ agents = {}, allowedTools, disallowedTools }: WithRules): MalformedRule[] {
   const ofAgents = Object.entries(agents).flatMap(([name, agent]) => [
-    ...problemsOf(["agents", name, "disallowedTools"], agent.disallowedTools, "deny"),
-    ...problemsOf(["agents", name, "tools"], agent.tools, "tools"),
+    ...findProblems(["agents", name, "disallowedTools"], agent.disallowedTools, "deny"),
+    ...findProblems(["agents", name, "tools"], agent.tools, "tools"),
   ]);
   return [
-    ...problemsOf(["disallowedTools"], disallowedTools, "deny"),
-    ...problemsOf(["allowedTools"], allowedTools, "allow"),
+    ...findProblems(["disallowedTools"], disallowedTools, "deny"),
+    ...findProblems(["allowedTools"], allowedTools, "allow"),
     ...ofAgents,
   ];
 }
 
-interface Malformed {
+interface MalformedRule {
   readonly path: readonly (number | string)[];
   readonly problem: string;
 }
 
-function problemsOf(path: readonly string[], rules: readonly string[] = [], use: RuleUse): Malformed[] {
+function findProblems(path: readonly string[], rules: readonly string[] = [], use: RuleUse): MalformedRule[] {
   return rules.flatMap((rule, index) => {
     const problem = malformedRule(rule, use);
     return problem === undefined ? [] : [{ path: [...path, index], problem }];

@@ -55,8 +55,8 @@ export function rulesToRemember({ input, suggestions = [], toolName }: Permissio
     suggested.length > 0 && (typeof command !== "string" || suggested.every((rule) => isHarmless(toolName, rule)));
   // A `*` in a rule matches any text, beyond the approved command.
   const isPattern = typeof command === "string" && command.includes("*");
-  const own = isPattern ? [] : [textOf(toolName, typeof command === "string" ? command : undefined)];
-  const rules = isEnough ? suggested.map(({ ruleContent, toolName: name }) => textOf(name, ruleContent)) : own;
+  const own = isPattern ? [] : [ruleText(toolName, typeof command === "string" ? command : undefined)];
+  const rules = isEnough ? suggested.map(({ ruleContent, toolName: name }) => ruleText(name, ruleContent)) : own;
   return [...new Set(rules)].filter((text) => text.length <= MAX_LENGTH && parseRule(text, "allow").ok);
 }
 
@@ -79,6 +79,6 @@ function isHarmless(
   return HARMLESS.has(program);
 }
 
-function textOf(toolName: string, content: string | undefined): string {
+function ruleText(toolName: string, content: string | undefined): string {
   return content === undefined ? toolName : `${toolName}(${content})`;
 }

@@ -19,33 +19,33 @@ export type RuleBehavior = (typeof RULE_BEHAVIORS)[number];
 export function readRule(text: string): Pick<Rule, "content" | "toolName"> | undefined {
   const [, toolName, inside] = SYNTAX.exec(text) ?? [];
   if (toolName === undefined) return undefined;
-  return { toolName, content: inside === undefined || isEverything(toolName, inside) ? undefined : inside };
+  return { toolName, content: inside === undefined || meansEveryUse(toolName, inside) ? undefined : inside };
 }
 
-type Parsed = { ok: true; rule: Rule } | { ok: false; problem: string };
+type ParseResult = { ok: true; rule: Rule } | { ok: false; problem: string };
 
 const SYNTAX = /^([A-Za-z][\w.*-]*)(?:\((.*)\))?$/s;
 const MAX_LENGTH = 2_000;
 
 /** Checks a rule. `problem` names the error and the correct form. */
-export function parseRule(text: string, behavior: RuleBehavior): Parsed {
+export function parseRule(text: string, behavior: RuleBehavior): ParseResult {
   const shown = text.length > 100 ? `${text.slice(0, 100)}...` : text;
-  const wrong = (problem: string): Parsed => ({ ok: false, problem: `the rule ${shown} ${problem}` });
+  const wrong = (problem: string): ParseResult => ({ ok: false, problem: `the rule ${shown} ${problem}` });
   const [, toolName, inside] = SYNTAX.exec(text) ?? [];
   if (toolName === undefined || text.length > MAX_LENGTH) {
     return wrong("cannot be read. Write Tool or Tool(content), such as Read, Bash(ls:*) or Edit(src/**).");
   }
   if (inside?.trim() === "") return wrong("has nothing in its brackets. Leave them out to mean every use of the tool.");
-  const content = inside === undefined || isEverything(toolName, inside) ? undefined : inside;
+  const content = inside === undefined || meansEveryUse(toolName, inside) ? undefined : inside;
   const problem =
-    problemOfName(toolName, behavior) ?? (content === undefined ? undefined : problemOf(toolName, content));
+    findNameProblem(toolName, behavior) ?? (content === undefined ? undefined : findContentProblem(toolName, content));
   return problem === undefined ? { ok: true, rule: { text, toolName, content } } : wrong(problem);
 }
 
 /**
  * Reads a deny rule as given to Claude Code. An unreadable or misspelt rule denies its whole tool, the widest possible meaning.
  */
-export function readDenying(text: string): Rule {
+export function parseDenyRule(text: string): Rule {
   const parsed = parseRule(text, "deny");
   if (parsed.ok) return parsed.rule;
   const name = text.split("(", 1)[0]?.trim() ?? "";
@@ -61,12 +61,12 @@ const FAMILIES: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /** Returns the tools that a rule for `toolName` covers. A name of an MCP server, or with a `*`, covers itself. */
-export function namedBy(toolName: string): readonly string[] {
+export function toolsCoveredBy(toolName: string): readonly string[] {
   return FAMILIES.get(toolName) ?? [toolName];
 }
 
 /** True for content that means every use: `Bash(*)` is `Bash`. */
-function isEverything(toolName: string, content: string): boolean {
+function meansEveryUse(toolName: string, content: string): boolean {
   return content === "*" || (SHELLS.has(toolName) && content === ":*");
 }
 
@@ -82,7 +82,7 @@ const RULED_BY: ReadonlyMap<string, string> = new Map([
   ["NotebookRead", "Read"],
 ]);
 
-function problemOfName(toolName: string, behavior: RuleBehavior): string | undefined {
+function findNameProblem(toolName: string, behavior: RuleBehavior): string | undefined {
   const { name } = knownTool(toolName) ?? {};
   const isMisspelt = name !== undefined && name !== toolName && name.toLowerCase() === toolName.toLowerCase();
   if (isMisspelt) return `would never match: the tool is called ${name}. Use that name.`;
@@ -93,15 +93,15 @@ function problemOfName(toolName: string, behavior: RuleBehavior): string | undef
   return "would allow the tools of any MCP server. Name the server, as in mcp__github__*.";
 }
 
-function problemOf(toolName: string, content: string): string | undefined {
+function findContentProblem(toolName: string, content: string): string | undefined {
   const ruledBy = RULED_BY.get(toolName);
   if (ruledBy !== undefined) return `has a path, which only ${ruledBy} rules can have. Write ${ruledBy}(${content}).`;
   if (toolName.startsWith("mcp__")) return `cannot have content. Write ${toolName} alone.`;
-  if (SHELLS.has(toolName)) return problemOfCommand(content);
+  if (SHELLS.has(toolName)) return findCommandProblem(content);
   switch (toolName) {
     case "Read":
     case "Edit":
-      return problemOfPath(content);
+      return findPathProblem(content);
     case "WebFetch":
       return /^domain:[^\s/:]+$/.test(content) ? undefined : "must name a host: WebFetch(domain:example.com).";
     case "Agent":
@@ -113,22 +113,22 @@ function problemOf(toolName: string, content: string): string | undefined {
   }
 }
 
-function problemOfCommand(content: string): string | undefined {
+function findCommandProblem(content: string): string | undefined {
   if (/[\n\r]/.test(content)) return "has a line break. Write a rule for each command.";
   const isInside = content.slice(0, -2).includes(":*");
   return isInside ? "has :* before its end. There it means any rest; anywhere else write *." : undefined;
 }
 
-function problemOfPath(content: string): string | undefined {
+function findPathProblem(content: string): string | undefined {
   if (content.startsWith("!"))
     return "begins with !, which rules do not support. Use another rule: a deny rule beats all others.";
   if (content.includes("\\")) return "has a backslash. Write paths with /, the root of a drive as //c/.";
   if (content.split("/").includes("..")) return "has a .. in its path. Write //absolute/path or ~/path.";
   const sets = content.match(/\[[^\]/]+\]/g) ?? [];
-  return sets.some(isUpsideDown) ? "has brackets that cannot be read. Write them as [abc] or [a-z]." : undefined;
+  return sets.some(isReversedRange) ? "has brackets that cannot be read. Write them as [abc] or [a-z]." : undefined;
 }
 
 /** True for a reversed range, as in `[z-a]`. */
-function isUpsideDown(set: string): boolean {
+function isReversedRange(set: string): boolean {
   return [...set.matchAll(/(.)-(?=([^\]]))/gu)].some(([, from = "", to = ""]) => from > to);
 }

@@ -4,7 +4,7 @@ import { JsonObject } from "../../domain/json.ts";
 import { PermissionUpdate } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../api.ts";
 import { defineAction, defineRequest } from "./action.ts";
-import { refuseMalformedUpdates } from "./given-rules.ts";
+import { refuseMalformedUpdates } from "./malformed-rules.ts";
 import { DenyMessage, RequestId, SessionId } from "./input.ts";
 
 /** Actions on requests of Claude Code. */

@@ -3,12 +3,12 @@ import type { SessionOptions } from "../../domain/options.ts";
 import type { AdoptRequest, OpenSessionRequest, PromptRequest } from "../api.ts";
 import { defineRequest } from "./action.ts";
 import { Attachments, IdempotencyKey, Prompt, SessionId } from "./input.ts";
-import { refuseMalformedRules } from "./given-rules.ts";
+import { refuseMalformedRules } from "./malformed-rules.ts";
 import { refuseNul } from "./unsafe-text.ts";
 
 /** Actions that begin or continue work. Each surface decides which options a caller may name. */
 
-const said = { prompt: Prompt, attachments: Attachments, idempotencyKey: IdempotencyKey };
+const promptFields = { prompt: Prompt, attachments: Attachments, idempotencyKey: IdempotencyKey };
 
 interface ToSession {
   readonly sessionId: string;
@@ -17,7 +17,7 @@ interface ToSession {
 export const start = defineRequest({
   name: "start",
   scope: "run",
-  fields: said,
+  fields: promptFields,
   run: async ({ caller, engine }, request: OpenSessionRequest) => {
     refuseNul(request.options);
     refuseMalformedRules(request.options);
@@ -41,7 +41,7 @@ export const create = defineRequest({
 export const reply = defineRequest({
   name: "reply",
   scope: "run",
-  fields: { sessionId: SessionId, ...said, whenBusy: WhenBusy.exactOptional() },
+  fields: { sessionId: SessionId, ...promptFields, whenBusy: WhenBusy.exactOptional() },
   run: async ({ caller, engine }, { request, sessionId }: ToSession & { readonly request: PromptRequest }) =>
     engine.prompt(caller.principal, sessionId, request),
 });
@@ -50,7 +50,7 @@ export const reply = defineRequest({
 export const fork = defineRequest({
   name: "fork",
   scope: "run",
-  fields: { sessionId: SessionId, ...said },
+  fields: { sessionId: SessionId, ...promptFields },
   run: async ({ caller, engine }, { request, sessionId }: ToSession & { readonly request: PromptRequest }) =>
     engine.fork(caller, sessionId, request),
 });
@@ -59,7 +59,7 @@ export const fork = defineRequest({
 export const adopt = defineRequest({
   name: "adopt",
   scope: "run",
-  fields: { sessionId: SessionId, ...said },
+  fields: { sessionId: SessionId, ...promptFields },
   run: async ({ caller, engine }, request: AdoptRequest) => {
     refuseNul(request.options);
     refuseMalformedRules(request.options);

@@ -75,7 +75,7 @@ export const rewind = defineAction({
       const advice = "Only a session that was started with enableFileCheckpointing can be rewound.";
       throw invalidArgument("sessionId", `no file checkpoints are kept in this session. ${advice}`);
     }
-    const id = promptId ?? (await lastPrompt(acting, sessionId, state.lastEventId));
+    const id = promptId ?? (await findLastPrompt(acting, sessionId, state.lastEventId));
     if (id === undefined)
       throw invalidArgument("promptId", "cannot be chosen, because the session has no prompt yet. Send one first.");
     return { promptId: id, files: await ask(acting, sessionId, { do: "rewind", promptId: id, dryRun }) };
@@ -84,7 +84,7 @@ export const rewind = defineAction({
 
 const PAGE = 200;
 
-async function lastPrompt({ caller: { principal }, engine }: ActingCaller, sessionId: string, last: number) {
+async function findLastPrompt({ caller: { principal }, engine }: ActingCaller, sessionId: string, last: number) {
   for (let end = last; end > 0; end -= PAGE) {
     const events = await engine.read(principal, sessionId, Math.max(1, end - PAGE + 1), Math.min(PAGE, end));
     const prompt = events.findLast((event) => event.type === "prompt.queued");

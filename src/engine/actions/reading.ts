@@ -23,7 +23,7 @@ export const get = defineAction({
   run: async ({ caller: { principal }, engine }, { sessionId }) => engine.get(principal, sessionId),
 });
 
-interface Part {
+interface EventRange {
   readonly sessionId: string;
   readonly from: number;
   readonly limit: number;
@@ -34,7 +34,7 @@ export const events = defineRequest({
   name: "events",
   scope: "read",
   fields: { sessionId: SessionId },
-  run: async ({ caller: { principal }, engine }, { from, limit, sessionId }: Part) =>
+  run: async ({ caller: { principal }, engine }, { from, limit, sessionId }: EventRange) =>
     engine.read(principal, sessionId, from, limit),
 });
 
@@ -44,7 +44,7 @@ export const diff = defineAction({
   scope: "read",
   fields: { sessionId: SessionId },
   run: async (acting, { sessionId }) => {
-    const files = await filesOf(sessionId, acting);
+    const files = await readEditedFiles(sessionId, acting);
     const git = await acting.engine.workTree(acting.caller.principal, sessionId);
     return { files, git };
   },
@@ -77,14 +77,17 @@ const Result = z.looseObject({ type: z.literal("tool_result"), tool_use_id: z.st
 const PAGE = 500;
 
 /** Groups patches by file, in order of first change; a patch per edit. */
-async function filesOf(sessionId: string, { caller: { principal }, engine }: ActingCaller): Promise<JsonObject[]> {
+async function readEditedFiles(
+  sessionId: string,
+  { caller: { principal }, engine }: ActingCaller,
+): Promise<JsonObject[]> {
   const files = new Map<string, string[]>();
   const written = new Map<string, string>();
   const { state } = await engine.get(principal, sessionId);
   for (let from = 1; from <= state.lastEventId; from += PAGE) {
     for (const event of await engine.read(principal, sessionId, from, PAGE)) {
       if (event.type !== "message") continue;
-      remember(written, event.data.message);
+      rememberWrites(written, event.data.message);
       const edit = Edit.safeParse(event.data.message);
       if (!edit.success) continue;
       const { filePath } = edit.data.tool_use_result;
@@ -95,7 +98,7 @@ async function filesOf(sessionId: string, { caller: { principal }, engine }: Act
 }
 
 /** Remembers the content of a Write call, because the report of a new file has no patch. */
-function remember(written: Map<string, string>, message: JsonObject): void {
+function rememberWrites(written: Map<string, string>, message: JsonObject): void {
   const call = Call.safeParse(message);
   for (const block of call.data?.message.content ?? []) {
     const write = Write.safeParse(block);

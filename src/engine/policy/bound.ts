@@ -34,7 +34,7 @@ export function checkModeWithin(mode: PermissionMode | undefined, bound: Bound):
 }
 
 /** Returns the sentence for a caller about a part of the request that was left out. */
-export function leftOut(what: string, bound: Bound): string {
+export function leftOutText(what: string, bound: Bound): string {
   const shown = what.length > MAX_LENGTH ? `${what.slice(0, MAX_LENGTH)}...` : what;
   return `${shown}: left out, because it lets more run without asking than ${whoseBound(bound)}. Those tool uses need approval instead.`;
 }
@@ -53,7 +53,7 @@ export function decisionWithin(decision: Decision, bound: Bound): { decision: De
   const kept = updates.filter((update) => isWithinBound(update, bound));
   const withheld = updates
     .filter((update) => !kept.includes(update))
-    .map((update) => leftOut(`updatedPermissions ${nameOf(update)}`, bound));
+    .map((update) => leftOutText(`updatedPermissions ${nameOf(update)}`, bound));
   return { decision: { ...rest, ...(kept.length > 0 && { updatedPermissions: kept }) }, withheld };
 }
 

@@ -1,7 +1,7 @@
 import type { Bound } from "../../domain/approvals/risk.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import { type OptionsWith, traitsOf } from "../../domain/options/traits.ts";
-import { leftOut, mayUseMode } from "./bound.ts";
+import { leftOutText, mayUseMode } from "./bound.ts";
 
 /** Removes session options that approve more than the caller's bound. */
 
@@ -35,7 +35,7 @@ export function withinBound<T extends Given>(options: T, bound: Bound): Withheld
     if (value === undefined) Reflect.deleteProperty(within, name);
     else Reflect.set(within, name, value);
   }
-  return { options: within, withheld: cuts.map(([, what]) => leftOut(what, bound)) };
+  return { options: within, withheld: cuts.map(([, what]) => leftOutText(what, bound)) };
 }
 
 /** Removes options that may let anything run without asking, whatever the value (`approves: "everything"`). */

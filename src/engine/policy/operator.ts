@@ -3,7 +3,7 @@ import { AppError, type Refusal } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
-import { addedBy, tighterPolicy, withAdded } from "../../security/tighter-policy.ts";
+import { findAdditions, tighterPolicy, applyAdditions } from "../../security/tighter-policy.ts";
 import { type Gate, checkDecision, checkMode } from "./gate.ts";
 import { policyOf, type Limits, type Policy, type WhileUnattended } from "./policy.ts";
 import type { PlacedSession, SessionRecord } from "../ports.ts";
@@ -31,7 +31,7 @@ export interface Operator {
   readonly addsOnlyBounds?: boolean | undefined;
 }
 
-type Begun = Pick<SessionRecord, "policy" | "principal">;
+type StoredTerms = Pick<SessionRecord, "policy" | "principal">;
 
 /** Returns the policy of a session that begins under these terms: `own` tightened by `bounds`. */
 export function ownPolicy({ bounds, ...own }: Terms, principal: Principal): SessionPolicy {
@@ -66,20 +66,20 @@ function timesOf(limits: Limits): SessionPolicy["limits"] {
 }
 
 /** Returns the policy of a stored session under these terms: `policy` tightened by the operator's. */
-export function policyFor(operator: Terms, { policy, principal }: Begun): SessionPolicy {
+export function policyFor(operator: Terms, { policy, principal }: StoredTerms): SessionPolicy {
   const { addsOnlyBounds, bounds, gate, limits } = operator;
   if (!policy || !addsOnlyBounds) return tighterPolicy(policy, ownPolicy(operator, principal));
   if (!bounds) return policy;
   const own = { ...policyOfTerms({ gate, limits }, principal), allowsBypass: true };
   const most = policyOfTerms(bounds, principal);
-  const { limits: times, rules, ...added } = addedBy(most, own) ?? {};
+  const { limits: times, rules, ...added } = findAdditions(most, own) ?? {};
   // Terms that `bounds` leaves out are each client's own.
   const allow = most.rules.allow.join() === own.rules.allow.join() ? policy.rules.allow : most.rules.allow;
   const ofBounds = {
     ...(rules && { rules: { ...rules, allow } }),
     ...(times && { limits: timesBoundBy(most.limits, own.limits, policy.limits) }),
   };
-  return tighterPolicy(policy, withAdded(policy, { ...added, ...ofBounds }));
+  return tighterPolicy(policy, applyAdditions(policy, { ...added, ...ofBounds }));
 }
 
 type Times = SessionPolicy["limits"];
@@ -117,9 +117,9 @@ export function limitsUnder({
   unattended,
 }: SessionPolicy): Limits {
   const parsed = {
-    allow: readable(rules.allow, "allow"),
-    ask: readable(rules.ask, "ask"),
-    deny: readable(rules.deny, "deny"),
+    allow: parseRules(rules.allow, "allow"),
+    ask: parseRules(rules.ask, "ask"),
+    deny: parseRules(rules.deny, "deny"),
   };
   return { ...limits, callerApproves, approvalChain, approverTimeoutMs, unattended, rules: { ...parsed, home } };
 }
@@ -137,7 +137,7 @@ export function policyAtOwner(
 }
 
 /** Returns the gate of this server, no more open than the gate at the start of the session. */
-export function gateUnder(operator: Operator, session: Begun): Gate {
+export function gateUnder(operator: Operator, session: StoredTerms): Gate {
   const { callerApproves } = policyFor(operator, session);
   const isBegunWithout = session.policy?.allowsBypass === false;
   // Read at each use, because bypass can be switched while the server runs.
@@ -162,7 +162,7 @@ function textsOf(rules: readonly Rule[]): string[] {
   return [...new Set(rules.map(({ text }) => text))];
 }
 
-function readable(texts: readonly string[], behavior: RuleBehavior): Rule[] {
+function parseRules(texts: readonly string[], behavior: RuleBehavior): Rule[] {
   return texts.flatMap((text) => {
     const parsed = parseRule(text, behavior);
     return parsed.ok ? [parsed.rule] : [];
@@ -179,7 +179,7 @@ export function objectionTo(
 ): Refusal | undefined {
   try {
     if (command.kind === "prompt") checkRules(command.data);
-    check(command, gate, policy);
+    checkCommand(command, gate, policy);
     return undefined;
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -187,7 +187,7 @@ export function objectionTo(
   }
 }
 
-function check({ data, kind }: Command, gate: Gate, policy: Policy): void {
+function checkCommand({ data, kind }: Command, gate: Gate, policy: Policy): void {
   if (kind === "control" && data.request.do === "configure") {
     checkMode(gate, data.request.permissionMode);
     checkModeWithin(data.request.permissionMode, data.decides ? policy.sessionApproves : policy.callerApproves);

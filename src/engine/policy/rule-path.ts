@@ -18,7 +18,7 @@ export function matchesPath(content: string, path: string, bases: Bases, widely:
   const spellings = widely ? foldedSpellings(path) : [path];
   return starts.some((start) =>
     spellings.some((spelling) => {
-      const way = wayFrom(slashed(widely ? foldedPath(start) : start), slashed(spelling));
+      const way = pathBelow(slashed(widely ? foldedPath(start) : start), slashed(spelling));
       return way !== undefined && expression.test(way);
     }),
   );
@@ -42,7 +42,7 @@ function slashed(path: string): string {
 }
 
 /** Returns the path below `start`: "" for `start` itself, `undefined` for any path outside. */
-function wayFrom(start: string, path: string): string | undefined {
+function pathBelow(start: string, path: string): string | undefined {
   const folder = start.endsWith("/") ? start : `${start}/`;
   if (`${path}/` === folder) return "";
   return path.startsWith(folder) ? path.slice(folder.length) : undefined;

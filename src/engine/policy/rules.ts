@@ -1,8 +1,8 @@
 import { CAN_RUN } from "../../domain/approvals/risk.ts";
-import { namedBy, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
+import { toolsCoveredBy, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
-import { allowsCommand, fitsGlob, isExactly, judgeCommand, speaksOfCommand } from "../../security/shell/rules.ts";
-import { whyUnread } from "../../security/shell/unread.ts";
+import { allowsCommand, matchesGlob, isExactly, judgeCommand, matchesCommand } from "../../security/shell/rules.ts";
+import { whyUnclear } from "../../security/shell/unclear-paths.ts";
 import { matchesPath, type Bases } from "./rule-path.ts";
 
 /**
@@ -25,7 +25,7 @@ export interface Verdict {
 export function judge(ask: PermissionRequest, rules: Rules, cwd: string): Verdict | undefined {
   const bases = basesOf(ask, rules, cwd);
   for (const behavior of ["deny", "ask"] as const) {
-    const rule = rules[behavior].find((each) => speaksOf(each, ask, bases));
+    const rule = rules[behavior].find((each) => mayMatch(each, ask, bases));
     if (rule) return { behavior, rule: rule.text };
   }
   const unclear = unclearBy([...rules.deny, ...rules.ask], ask);
@@ -43,7 +43,7 @@ interface Unchecked {
 /** Returns the first rule that may match a shell command, if the text hides the programs or the files used. */
 export function uncheckedBy(denying: readonly Rule[], ask: PermissionRequest): Unchecked | undefined {
   const { input, toolName } = ask;
-  const unread = typeof input["command"] === "string" ? whyUnread(input["command"]) : undefined;
+  const unread = typeof input["command"] === "string" ? whyUnclear(input["command"]) : undefined;
   const ofFiles = unread === undefined ? undefined : denying.find((rule) => mayBeMentioned(rule, toolName));
   return (
     unclearBy(denying, ask) ?? (ofFiles && { rule: ofFiles.text, why: `${unread ?? ""} hides which files it means` })
@@ -85,10 +85,10 @@ export function allows(rule: Rule, ask: PermissionRequest, bases: Bases): boolea
     return typeof command === "string" && allowsCommand(content, command, toolName === "Bash");
   }
   if (isForFiles(rule)) return paths.length > 0 && paths.every((path) => matchesPath(content, path, bases, false));
-  return saysContent(content, ask, false);
+  return matchesContent(content, ask, false);
 }
 
-function speaksOf(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
+function mayMatch(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
   if (!namesTool(rule.toolName, ask.toolName) && rule.toolName !== shellOf(ask.toolName)) return false;
   const { content } = rule;
   if (content === undefined) return true;
@@ -96,15 +96,15 @@ function speaksOf(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
   const shell = shellOf(toolName);
   if (shell !== undefined) {
     const { command } = input;
-    return typeof command !== "string" || speaksOfCommand(content, command, shell === "Bash");
+    return typeof command !== "string" || matchesCommand(content, command, shell === "Bash");
   }
   // A request without `paths` may concern a denied file.
   if (isForFiles(rule)) return paths?.some((path) => matchesPath(content, path, bases, true)) ?? true;
-  return saysContent(content, ask, true);
+  return matchesContent(content, ask, true);
 }
 
 /** True if a rule for files matches a path in `mentions` of a shell command. */
-export function speaksOfMention(rule: Rule, toolName: string, mentions: readonly string[], bases: Bases): boolean {
+export function mayMatchMention(rule: Rule, toolName: string, mentions: readonly string[], bases: Bases): boolean {
   const { content = "" } = rule;
   return mayBeMentioned(rule, toolName) && mentions.some((path) => matchesPath(content, path, bases, true));
 }
@@ -125,10 +125,10 @@ function isForFiles({ toolName }: Rule): boolean {
 }
 
 function namesTool(named: string, toolName: string): boolean {
-  if (namedBy(named).includes(toolName)) return true;
+  if (toolsCoveredBy(named).includes(toolName)) return true;
   if (!named.startsWith("mcp__")) return false;
   // `mcp__server` covers all tools of the server.
-  return named.includes("*") ? fitsGlob(named, toolName) : toolName.startsWith(`${named}__`) && isServer(named);
+  return named.includes("*") ? matchesGlob(named, toolName) : toolName.startsWith(`${named}__`) && isServer(named);
 }
 
 function isServer(named: string): boolean {
@@ -136,29 +136,29 @@ function isServer(named: string): boolean {
 }
 
 /** Compares the `content` of a rule for a tool without commands and files. */
-function saysContent(content: string, { input, toolName }: PermissionRequest, widely: boolean): boolean {
+function matchesContent(content: string, { input, toolName }: PermissionRequest, widely: boolean): boolean {
   switch (toolName) {
     case "WebFetch":
-      return isHost(content.slice("domain:".length), input["url"], widely);
+      return matchesHost(content.slice("domain:".length), input["url"], widely);
     case "Agent":
     case "Task":
-      return isText(input["subagent_type"], content);
+      return matchesText(input["subagent_type"], content);
     case "Skill":
-      return [input["skill"], input["command"]].some((name) => isText(name, content));
+      return [input["skill"], input["command"]].some((name) => matchesText(name, content));
     default:
       return false;
   }
 }
 
-function isText(value: unknown, content: string): boolean {
+function matchesText(value: unknown, content: string): boolean {
   if (typeof value !== "string") return false;
-  return content.endsWith(":*") ? value.startsWith(content.slice(0, -2)) : fitsGlob(content, value);
+  return content.endsWith(":*") ? value.startsWith(content.slice(0, -2)) : matchesGlob(content, value);
 }
 
 /** With `widely` (deny and ask rules), a host covers its subdomains too. */
-function isHost(pattern: string, url: unknown, widely: boolean): boolean {
+function matchesHost(pattern: string, url: unknown, widely: boolean): boolean {
   if (typeof url !== "string" || !URL.canParse(url)) return widely;
   const host = new URL(url).hostname.toLowerCase().replace(/\.$/, "");
   const meant = pattern.toLowerCase();
-  return fitsGlob(meant, host) || (widely && host.endsWith(`.${meant}`));
+  return matchesGlob(meant, host) || (widely && host.endsWith(`.${meant}`));
 }

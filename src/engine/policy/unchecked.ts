@@ -1,4 +1,4 @@
-import { readDenying } from "../../domain/approvals/rule.ts";
+import { parseDenyRule } from "../../domain/approvals/rule.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
 import type { SessionRecord } from "../ports.ts";
 import { uncheckedBy } from "./rules.ts";
@@ -12,6 +12,6 @@ export function uncheckedFor(
   { policy, spec }: Pick<SessionRecord, "policy" | "spec">,
 ): string | undefined {
   const texts = [...(policy?.rules.deny ?? []), ...(spec.disallowedTools ?? [])];
-  const unchecked = uncheckedBy(texts.map(readDenying), request);
+  const unchecked = uncheckedBy(texts.map(parseDenyRule), request);
   return unchecked && `${unchecked.rule}: ${unchecked.why}`;
 }

@@ -146,7 +146,7 @@ export interface AgentReattach extends AgentStart {
 }
 
 /** Standing of a process after its owner died. `ours`: this server may attach; `theirs`: another may; `gone`: none can. */
-export type ShimStanding = "ours" | "theirs" | "gone";
+export type ShimRelation = "ours" | "theirs" | "gone";
 
 /** Parts of a session that decide on allowed folders. */
 export interface PlacedSession extends Readonly<Pick<AgentStart, "environmentId" | "policy" | "principal">> {
@@ -269,7 +269,7 @@ export interface AgentRuntime {
    * come long after.
    */
   start(request: AgentStart): AgentProcess;
-  shimOf(process: SessionState["process"]): Promise<ShimStanding>;
+  shimOf(process: SessionState["process"]): Promise<ShimRelation>;
   /**
    * Resolves with the reason why a process is `gone`, beyond the death of its owner, a sentence for people; `undefined` for a
    * process without a shim.

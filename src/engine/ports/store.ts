@@ -114,7 +114,7 @@ export function isLoss(error: unknown): boolean {
 }
 
 /** Returns `record`. Throws INTERNAL if `record` is unreadable. */
-export function readable<T extends Pick<SessionRecord, "id" | "unreadable">>(record: T): T {
+export function requireReadable<T extends Pick<SessionRecord, "id" | "unreadable">>(record: T): T {
   const { id: sessionId, unreadable } = record;
   if (unreadable) throw new AppError("INTERNAL", unreadableText(unreadable), { sessionId });
   return record;
@@ -208,7 +208,7 @@ export interface SessionBackend {
 
 /** Refusal of callers while the log of a session cannot be written. */
 
-export function cannotBeWritten(error: unknown): Refusal {
+export function logWriteRefusal(error: unknown): Refusal {
   const reason = messageOf(error).replace(/[.\s]*$/, ".");
   const lost = isLoss(error) ? "" : "; everything reported before is stored";
   const message = `The session's log cannot be written: ${reason} Its turn was stopped${lost}.`;

@@ -4,9 +4,9 @@ import type { Ownership } from "../ownership.ts";
 import type { Clock, Logger, SessionBackend, SessionRecord } from "../ports.ts";
 
 /** Minimum interval between `attend` commands, ms. */
-const TELL_MS = 30_000;
+const ATTEND_MS = 30_000;
 /** Divisor of `afterMs`: the interval is at most a tenth of the time after which a session is unattended. */
-const SHARE = 10;
+const UNATTENDED_DIVISOR = 10;
 /** Maximum number of sessions with a remembered time. The oldest is forgotten first. */
 const MAX_TOLD = 10_000;
 
@@ -34,12 +34,12 @@ export class Attention {
     const { backend, unattended } = this.#dependencies;
     const { id, owner, state } = record;
     if (this.#ownership.owns(id)) {
-      if (unattended && this.#isDue(id, unattended.afterMs / SHARE)) this.#ownership.attend(id);
+      if (unattended && this.#isDue(id, unattended.afterMs / UNATTENDED_DIVISOR)) this.#ownership.attend(id);
       return;
     }
     // Tells only another server that goes on without clients. Without an owner nothing counts attendance.
     const isForeign = owner?.alive === true && owner.nodeId !== backend.nodeId;
-    if (!isForeign || !state.attendance || !this.#isDue(id, TELL_MS)) return;
+    if (!isForeign || !state.attendance || !this.#isDue(id, ATTEND_MS)) return;
     // Uses `tell`, because a reader takes nothing over.
     this.#quietly(record, this.#ownership.tell(attend(record), id));
   }
@@ -63,7 +63,7 @@ export class Attention {
   #isDue(id: string, everyMs: number): boolean {
     const now = this.#dependencies.clock.tick();
     const before = this.#told.get(id);
-    if (before !== undefined && now - before < Math.min(everyMs, TELL_MS)) return false;
+    if (before !== undefined && now - before < Math.min(everyMs, ATTEND_MS)) return false;
     this.#told.delete(id);
     this.#told.set(id, now);
     const [oldest] = this.#told.keys();

@@ -69,7 +69,7 @@ export async function answerCommand(
   checkAnswers(caller, request);
   const gate = gateUnder(dependencies, record);
   const { by, requestId } = request;
-  const reach = reachOf(caller, request);
+  const reach = authorityOf(caller, request);
   const meant = decisionOf(request);
   checkDecision(gate, meant);
   // People decide without a bound, a model within its bound.
@@ -78,7 +78,7 @@ export async function answerCommand(
   const asked = await readRequest(dependencies.backend, record, requestId);
   if (asked && meant.behavior === "allow") checkAnswered(asked.request, meant.updatedInput);
   const { decision: bounded, withheld } = decisionWithin(meant, bound);
-  const decision = await withinPlaces(dependencies.runtime, placedSession(dependencies, record), bounded);
+  const decision = await resolveFolders(dependencies.runtime, placedSession(dependencies, record), bounded);
   const forSession = request.decision === "allow_for_session";
   const remember = forSession && asked ? rememberedBy(asked) : undefined;
   const data = { requestId, decision, by, ...reach, bound, forSession, ...(remember && { remember }) };
@@ -89,7 +89,7 @@ export async function answerCommand(
  * Sets `asCaller` for a program that answers in place of people, without the scope decide: an allow counts for no more than the
  * calling model's answer. A denial is harmless.
  */
-function reachOf(
+function authorityOf(
   { scopes }: Caller,
   { asPerson = false, by, decision }: AnswerRequest,
 ): Pick<CommandOf<"answer">["data"], "asCaller" | "decides"> {
@@ -144,7 +144,7 @@ function decisionOf(request: AnswerRequest): Decision {
 }
 
 /** Checks folders that the answer opens to Claude Code like folders of a start, and replaces them by their real paths. */
-export async function withinPlaces(
+export async function resolveFolders(
   runtime: Pick<AgentRuntime, "checkFolders">,
   session: PlacedSession,
   decision: Decision,
@@ -179,7 +179,7 @@ export function controlCommand(
 }
 
 /** Adds the environment record for a process that the command may start. */
-export function startedWith(command: Command, environmentId: string): Command {
+export function withEnvironment(command: Command, environmentId: string): Command {
   if (command.kind === "prompt") return { ...command, data: { ...command.data, environmentId } };
   if (command.kind === "queue") return { ...command, data: { ...command.data, environmentId } };
   if (command.kind === "control") return { ...command, data: { ...command.data, environmentId } };

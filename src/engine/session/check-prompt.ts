@@ -3,15 +3,15 @@ import { NO_ENVIRONMENT, type Command, type CommandOf, type CommandReply } from 
 import { optionsOf, type SessionState } from "../../domain/session.ts";
 import type { ActorContext, ActorSession } from "../actor-context.ts";
 import { checkSession } from "../policy/gate.ts";
-import { policyOfModes, policyOfTurn } from "../policy/of-turn.ts";
+import { policyOfModes, policyOfTurn } from "../policy/turn-policy.ts";
 import { checkRules, gateUnder, objectionTo, policyFor, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
-import { environmentFor, environmentOrRefusal } from "./environment.ts";
+import { findEnvironment, requireEnvironment } from "./environment.ts";
 import { refuseOpen } from "./records.ts";
 
 /** Decides if a session may continue here. The server that takes a prompt checks, whichever server started the session. */
 
-interface House extends Operator {
+interface PromptCheckContext extends Operator {
   readonly backend: Pick<SessionBackend, "nodeId" | "rows">;
   readonly runtime: Pick<AgentRuntime, "environments" | "plan">;
 }
@@ -22,7 +22,7 @@ interface Owners {
 }
 
 /** Checks the options and folders that the session has by now. Resolves with its environment record; throws `AppError`. */
-export async function checkPrompt(house: House, owners: Owners, record: SessionRecord): Promise<string> {
+export async function checkPrompt(house: PromptCheckContext, owners: Owners, record: SessionRecord): Promise<string> {
   const { backend, runtime } = house;
   const { id, principal, state } = record;
   checkRules(record);
@@ -31,7 +31,7 @@ export async function checkPrompt(house: House, owners: Owners, record: SessionR
   const starts = !isForeign && state.process.phase === "none";
   // Leftovers of a dead owner may still be ending.
   if (starts) await owners.settled(id);
-  const environmentId = starts ? environmentOrRefusal(house, record) : presentOf(house, record, isForeign);
+  const environmentId = starts ? requireEnvironment(house, record) : presentEnvironment(house, record, isForeign);
   const { openIn } = await runtime.plan({
     principal,
     options: optionsOf(record.spec, state),
@@ -47,8 +47,12 @@ export async function checkPrompt(house: House, owners: Owners, record: SessionR
 }
 
 /** Returns the environment record of the running process, as far as this server knows it. */
-function presentOf({ environmentId, runtime }: House, record: SessionRecord, isForeign: boolean): string {
-  const last = isForeign ? undefined : environmentFor(runtime.environments, record);
+function presentEnvironment(
+  { environmentId, runtime }: PromptCheckContext,
+  record: SessionRecord,
+  isForeign: boolean,
+): string {
+  const last = isForeign ? undefined : findEnvironment(runtime.environments, record);
   return last ?? environmentId;
 }
 
@@ -107,5 +111,5 @@ function hasEnvironmentFor({ environmentId = "" }: CommandOf<"prompt">["data"], 
   environments.hold(session.lease.sessionId, environmentId);
   const { process, turn } = state;
   if (turn || state.closed || process.phase === "starting" || process.phase === "live") return true;
-  return environmentFor(environments, { ...session, state }, environmentId) !== undefined;
+  return findEnvironment(environments, { ...session, state }, environmentId) !== undefined;
 }

@@ -14,10 +14,10 @@ type Shown = Pick<SessionRecord, "principal" | "spec"> & { readonly state: Sessi
 /** Time to wait for a client of the session's identity, ms, because clients of a dead daemon connect to the next. */
 const CLIENT_MS = 10_000;
 
-export const GONE = "The environment of its client is gone.";
+export const ENVIRONMENT_GONE = "The environment of its client is gone.";
 
 /** Returns the first record of `wanted`, then the session's last, that this server has and the session may use. */
-export function environmentFor(
+export function findEnvironment(
   environments: Pick<Environments, "identityOf">,
   { principal, spec, state }: Shown,
   ...wanted: readonly string[]
@@ -33,7 +33,7 @@ export function environmentFor(
  * Finds a record for work that no client has just sent; waits for a client of the session's identity. The own environment of a
  * server for many clients (`addsOnlyBounds`) belongs to no client, so it is not used.
  */
-export async function environmentOfLost(
+export async function waitForEnvironment(
   { addsOnlyBounds, environmentId: own }: Pick<Operator, "addsOnlyBounds" | "environmentId">,
   environments: Environments,
   record: Shown,
@@ -42,8 +42,8 @@ export async function environmentOfLost(
   const sender = state.turn?.prompt?.sender ?? "";
   const wanted = state.senders?.[sender]?.environmentId ?? "";
   const found =
-    environmentFor(environments, record, wanted) ??
-    (addsOnlyBounds ? undefined : environmentFor(environments, record, own));
+    findEnvironment(environments, record, wanted) ??
+    (addsOnlyBounds ? undefined : findEnvironment(environments, record, own));
   if (found !== undefined || !state.identity) return found;
   return environments.find(state.identity, { principal, options: optionsOf(spec, state) }, CLIENT_MS);
 }
@@ -52,11 +52,11 @@ export async function environmentOfLost(
  * Throws PERMISSION_DENIED, naming both identities, if no record may be used: a session must not go on silently with another
  * configuration or payer.
  */
-export function environmentOrRefusal(
+export function requireEnvironment(
   { environmentId, runtime }: Pick<Operator, "environmentId"> & { runtime: Pick<AgentRuntime, "environments"> },
   record: Shown & Pick<SessionRecord, "id">,
 ): string {
-  const found = environmentFor(runtime.environments, record, environmentId);
+  const found = findEnvironment(runtime.environments, record, environmentId);
   if (found !== undefined) return found;
   const { principal, spec, state } = record;
   const now = runtime.environments.identityOf(environmentId, principal, optionsOf(spec, state));
@@ -70,13 +70,13 @@ export function checkIdentity({ id, state }: Pick<SessionRecord, "id" | "state">
 }
 
 function refuseIdentity(sessionId: string, before: Identity | undefined, now: Identity | undefined): never {
-  const problem = `The session ran ${wordsOf(before)}`;
-  const present = now ? `this client would use it ${wordsOf(now)}` : "this server has no environment for it";
+  const problem = `The session ran ${identityText(before)}`;
+  const present = now ? `this client would use it ${identityText(now)}` : "this server has no environment for it";
   const advice = "Reply through a client with the same environment, or start a new session.";
   throw new AppError("PERMISSION_DENIED", `${problem}; ${present}. ${advice}`, { sessionId });
 }
 
-function wordsOf(identity: Identity | undefined): string {
+function identityText(identity: Identity | undefined): string {
   if (!identity) return "under a configuration that was not recorded";
   return `with the configuration in ${identity.configFolder}, paid by ${identity.paidBy}`;
 }

@@ -20,7 +20,7 @@ import {
   type SessionBackend,
   type SessionRecord,
   ConflictError,
-  readable,
+  requireReadable,
 } from "../ports.ts";
 
 /** Creates, renames and deletes the rows of sessions: new, copied from another, or adopted from a transcript on disk. */
@@ -43,7 +43,7 @@ export interface PlannedSession extends Pick<Beginning, "inherited" | "spec"> {
 }
 
 /** Asks the runtime for a plan. Throws if the session cannot be started. */
-export async function planned(
+export async function planSession(
   dependencies: Operator & { runtime: AgentRuntime },
   principal: Principal,
   { goesOnWith, inherited, policy: before, spec }: Beginning,
@@ -57,7 +57,7 @@ export async function planned(
   return { id, spec, inherited, policy, identity: plan.identity };
 }
 
-export function forkOf(source: SessionRecord, request: PromptRequest): Beginning {
+export function prepareFork(source: SessionRecord, request: PromptRequest): Beginning {
   const { id, state } = source;
   if (state.closed) {
     throw new AppError("CANCELLED", `The session was ${state.closed.reason} and cannot be forked.`, { sessionId: id });
@@ -82,7 +82,7 @@ export function forkOf(source: SessionRecord, request: PromptRequest): Beginning
   return { spec, policy, inherited: { origin, reportedCostUsd, savedCostUsd } };
 }
 
-export async function adopted(
+export async function prepareAdoption(
   { backend, runtime, ...operator }: Operator & { backend: SessionBackend; runtime: AgentRuntime },
   principal: Principal,
   request: AdoptRequest,
@@ -91,7 +91,7 @@ export async function adopted(
   // A session of another principal cannot be reached through its transcript either, nor the caller's own under looser rules.
   const known = await backend.rows.holderOf(sessionId);
   if (known && known.principal !== principal) throw sessionNotFound(sessionId);
-  if (known) readable(known);
+  if (known) requireReadable(known);
   if (known && known.id !== sessionId && !fork) {
     const advice = `Reply to that session, or fork it with forkSession: true`;
     throw invalidArgument("sessionId", `is a transcript of session ${known.id}, split off by /clear. ${advice}.`);

@@ -5,12 +5,12 @@ import { refuseNested, startsClaude, type Gate } from "../policy/gate.ts";
 import type { Ownership } from "../ownership.ts";
 import type { Clock, Logger, SessionBackend, SessionRecord } from "../ports.ts";
 import { isAbandoned } from "../recovery.ts";
-import { waitLooking } from "./wait.ts";
+import { waitForSessions } from "./wait.ts";
 
 /** Engines for callers who may start nothing. Such a caller reads sessions and leaves them as they are. */
 
 /** Operations that only read. */
-export type Looking = Pick<Engine, "get" | "list" | "wait">;
+export type SessionReader = Pick<Engine, "get" | "list" | "wait">;
 
 interface Dependencies {
   readonly backend: SessionBackend;
@@ -22,16 +22,16 @@ interface Dependencies {
  * Returns the reading operations. `ownership` throws if the session's log cannot be written, or the store is lost. `onLook`
  * gets each session that is read or waited for. `shown` returns a record as recorded, or the session after recovery.
  */
-export function lookingOf(
+export function createReader(
   dependencies: Dependencies,
   ownership: Pick<Ownership, "refuseLost" | "refuseTrouble">,
   {
     onLook = () => undefined,
     shown = async (record) => Promise.resolve(record),
   }: { onLook?: (record: SessionRecord) => void; shown?: (record: SessionRecord) => Promise<SessionRecord> } = {},
-): Looking {
+): SessionReader {
   const { backend } = dependencies;
-  const get: Looking["get"] = async (principal, sessionId) => {
+  const get: SessionReader["get"] = async (principal, sessionId) => {
     const record = await backend.rows.get(sessionId);
     // Throws the reason if the session is gone and was at work on this server.
     if (!record) ownership.refuseLost(sessionId);
@@ -57,7 +57,7 @@ export function lookingOf(
         for (const { sessionId } of request.sessions) await get(principal, sessionId);
       };
       await look();
-      return { woke: await waitLooking(dependencies, look, request) };
+      return { woke: await waitForSessions(dependencies, look, request) };
     },
   };
 }
@@ -67,7 +67,7 @@ export function lookingOf(
  * processes, writes to the log and may start Claude Code again (`onLost`). Periodic recovery, or a caller with the scope run,
  * takes the session over.
  */
-export function readerOf(engine: Engine, looking: Looking): Engine {
+export function createReaderEngine(engine: Engine, looking: SessionReader): Engine {
   const isLeft = async (principal: string, id: string) => isAbandoned(await looking.get(principal, id));
   const refuseLeft = async (principal: string, id: string): Promise<void> => {
     if (!(await isLeft(principal, id))) return;
@@ -81,7 +81,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
   return {
     ...looking,
     forCaller: (caller) => engine.forCaller(caller),
-    forConnection: (terms) => readerOf(engine.forConnection(terms), looking),
+    forConnection: (terms) => createReaderEngine(engine.forConnection(terms), looking),
     checkMayConfigure: async () => engine.checkMayConfigure(),
     enforceGate: async () => engine.enforceGate(),
     waitingBefore: async (id) => engine.waitingBefore(id),
@@ -90,7 +90,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
     workTree: async (principal, id) => engine.workTree(principal, id),
     takeUnattended: async () => Promise.resolve([]),
     read: async (principal, id, from, limit) => engine.read(principal, id, from, limit),
-    ...answeringOf(engine, { isLeft, refuseLeft }),
+    ...answeringOperations(engine, { isLeft, refuseLeft }),
     control: async (caller, id, request, by) => {
       if (!ONLY_READS[request.do]) refuseReader();
       await refuseLeft(caller.principal, id);
@@ -130,15 +130,15 @@ function refuseReader(problem = "This needs the scope run"): never {
   throw new AppError("PERMISSION_DENIED", `${problem}. Use a token that has it.`);
 }
 
-interface Left {
+interface AbandonedCheck {
   readonly isLeft: (principal: string, id: string) => Promise<boolean>;
   readonly refuseLeft: (principal: string, id: string) => Promise<void>;
 }
 
 /** A caller without the scope run may answer if a server runs the session. */
-function answeringOf(
+function answeringOperations(
   engine: Engine,
-  { isLeft, refuseLeft }: Left,
+  { isLeft, refuseLeft }: AbandonedCheck,
 ): Pick<Engine, "answer" | "delivered" | "extend" | "fill" | "pass" | "revoke"> {
   return {
     answer: async (caller, id, request) => {
@@ -168,7 +168,7 @@ function answeringOf(
 }
 
 /** Returns the engine for a server inside a session, so that its shell cannot approve its requests or start sessions. */
-export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "depth">): Engine {
+export function createNestedEngine(engine: Engine, looking: SessionReader, gate: Pick<Gate, "depth">): Engine {
   const no = async (): Promise<never> => Promise.resolve().then(() => refuseNested(gate));
   // Names every operation here too: a new operation is closed until opened.
   const nested: Engine = {

@@ -15,7 +15,7 @@ const NEWS = new Set<StoredEvent["type"]>([
 const LOOK_MS = 1_000;
 
 /** Waits for an event in one of the sessions. `look` rejects if an owner has died, or the store has lost data. */
-export async function waitLooking(
+export async function waitForSessions(
   dependencies: { backend: SessionBackend; clock: Clock; log: Pick<Logger, "debug"> },
   look: () => Promise<void>,
   request: WaitRequest,
@@ -45,7 +45,7 @@ async function waitForOne(
   backend: SessionBackend,
   { sessions, signal, until }: Omit<WaitRequest, "timeoutMs">,
 ): Promise<string | undefined> {
-  const quiet = until === "event" ? undefined : await nobodyToWaitFor(backend, sessions);
+  const quiet = until === "event" ? undefined : await chooseIfNothingRuns(backend, sessions);
   if (quiet !== undefined) return quiet;
   const waits = sessions.map(async ({ sessionId, cursor }) => {
     const woke = await waitForSession(backend, { sessionId, cursor, until, signal });
@@ -63,7 +63,7 @@ async function waitForOne(
  * If nothing runs in any session, returns the first with an event at or after its cursor, otherwise the first. An idle session
  * alone does not end a wait for others.
  */
-async function nobodyToWaitFor(
+async function chooseIfNothingRuns(
   backend: SessionBackend,
   sessions: WaitRequest["sessions"],
 ): Promise<string | undefined> {

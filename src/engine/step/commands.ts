@@ -4,14 +4,14 @@ import type { ClosedReason } from "../../domain/event.ts";
 import type { TurnLimits } from "../../domain/prompt.ts";
 import type { Decision } from "../../domain/permission.ts";
 import { promptsOf, type QueuedPrompt, type Sender, type SessionState } from "../../domain/session.ts";
-import { whyNotChanged } from "./requests/changed.ts";
+import { changedInputObjection } from "./requests/changed-input.ts";
 import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { CLIENT_GONE, closeSession, dropPrompt, interruptedBy, interruptTurn } from "./stop.ts";
-import { answerRetry, KEYS_KEPT, noteKey } from "./keys.ts";
+import { replyToRetry, KEYS_KEPT, noteKey } from "./keys.ts";
 import { hasRoom, mayTake, noteEnvironment, noteSender, senderOf } from "./senders.ts";
-import { extend, whyNotBy } from "./requests/approval-chain.ts";
+import { extend, answerObjection } from "./requests/approval-chain.ts";
 import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
 import { cancelSuspend } from "./suspend.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
@@ -23,7 +23,7 @@ const MAX_QUEUE = 50;
 const MAX_REASON = 500;
 
 /** Facts about an answer with changed input, see `Happening`. */
-type Changed = Pick<Extract<Input, { type: "command" }>, "isMasked" | "judgement">;
+type ChangedInput = Pick<Extract<Input, { type: "command" }>, "isMasked" | "judgement">;
 
 /**
  * True for a command that must not be carried out twice. If an owner dies before replying, the next owner gets the command
@@ -35,13 +35,13 @@ type Changed = Pick<Extract<Input, { type: "command" }>, "isMasked" | "judgement
  * usage, suspend) has no further effect. All others would meet work that came after the first run, so `recentCommands`
  * remembers them.
  */
-function isForOnce(command: Command): boolean {
+function mustRunOnce(command: Command): boolean {
   if (command.kind === "control") return command.data.request.do === "rewind" && !command.data.request.dryRun;
   return command.kind === "interrupt" || command.kind === "queue" || command.kind === "extend";
 }
 
-export function onCommand(draft: Draft, command: Command, changed: Changed = {}): void {
-  if (!isForOnce(command)) return carryOut(draft, command, changed);
+export function onCommand(draft: Draft, command: Command, changed: ChangedInput = {}): void {
+  if (!mustRunOnce(command)) return carryOut(draft, command, changed);
   const { state } = draft;
   const seen = state.recentCommands?.find(({ id }) => id === command.id);
   if (seen) return command.kind === "control" ? refuseRewind(draft, command) : accept(draft, command, seen.cursor);
@@ -58,7 +58,7 @@ function refuseRewind(draft: Draft, command: Command): void {
   refuse(draft, command, "INTERNAL", `${problem}. See with dryRun: true what would change, then ask again.`);
 }
 
-function carryOut(draft: Draft, command: Command, changed: Changed): void {
+function carryOut(draft: Draft, command: Command, changed: ChangedInput): void {
   switch (command.kind) {
     case "prompt":
       return onPrompt(draft, command);
@@ -102,9 +102,9 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
     const problem = `The session was ${state.closed.reason} and takes no more prompts. Start a new one with claude_code.`;
     return refuse(draft, command, "CANCELLED", problem);
   }
-  if (answerRetry(draft, command)) return;
+  if (replyToRetry(draft, command)) return;
   const sender = senderOf(draft, command.data);
-  const objection = whyNot(draft, command.data, sender);
+  const objection = promptObjection(draft, command.data, sender);
   if (objection) return refuse(draft, command, objection.code, objection.message);
   const beside = { ...(attachments && { attachments }), ...(via !== undefined && { via }) };
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...beside } });
@@ -148,7 +148,7 @@ function noteWaiting(draft: Draft): void {
 }
 
 /** Returns the objection to a prompt in an open session, or `undefined`. */
-function whyNot(draft: Draft, prompt: CommandOf<"prompt">["data"], sender: Sender): Refusal | undefined {
+function promptObjection(draft: Draft, prompt: CommandOf<"prompt">["data"], sender: Sender): Refusal | undefined {
   const { policy, state } = draft;
   if (policy.ephemeral && prompt.resumeAt !== undefined) {
     const message =
@@ -161,7 +161,7 @@ function whyNot(draft: Draft, prompt: CommandOf<"prompt">["data"], sender: Sende
     return { code: "SESSION_BUSY", message: `The session is busy with another prompt. ${advice}` };
   }
   if (!mayTake(draft, sender)) {
-    const objection = whyNotStricter(draft, prompt);
+    const objection = strictTermsObjection(draft, prompt);
     if (objection) return objection;
   }
   const full = "are waiting already. Wait until one has run.";
@@ -172,7 +172,10 @@ function whyNot(draft: Draft, prompt: CommandOf<"prompt">["data"], sender: Sende
 }
 
 /** Returns the objection to a prompt that needs a process under stricter terms than the running process. */
-function whyNotStricter({ policy, state }: Draft, { whenBusy }: CommandOf<"prompt">["data"]): Refusal | undefined {
+function strictTermsObjection(
+  { policy, state }: Draft,
+  { whenBusy }: CommandOf<"prompt">["data"],
+): Refusal | undefined {
   const problem = "The session's Claude Code was started under terms that allow more than this client does";
   if (policy.ephemeral) {
     const why = "and keeps no transcript that another one could go on with (persistSession: false)";
@@ -206,18 +209,18 @@ function onQueue(draft: Draft, command: CommandOf<"queue">): void {
   accept(draft, command, cursor);
 }
 
-function onAnswer(draft: Draft, command: CommandOf<"answer">, { isMasked = false, judgement }: Changed): void {
+function onAnswer(draft: Draft, command: CommandOf<"answer">, { isMasked = false, judgement }: ChangedInput): void {
   const { state } = draft;
   const { requestId, decision, by, forSession } = command.data;
   const request = state.requests.find((open) => open.requestId === requestId);
-  if (!request) return answerAgain(draft, command);
-  const objection = whyNotBy(draft, request, command.data);
+  if (!request) return replyWithoutOpenRequest(draft, command);
+  const objection = answerObjection(draft, request, command.data);
   if (objection) return refuse(draft, command, objection.code, objection.message);
   if (decision.behavior === "allow" && decision.updatedInput && !request.seenWhole) {
     const advice = `Read all of event ${String(request.eventId)} first (poll with eventId), or poll with a larger maxBytes.`;
     return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown truncated. ${advice}`);
   }
-  const problem = whyNotChanged(draft, request, command.data, judgement);
+  const problem = changedInputObjection(draft, request, command.data, judgement);
   if (problem) return refuse(draft, command, problem.code, problem.message);
   const said = decision.behavior === "deny" ? { message: decision.message } : changesOf(decision);
   const remembered = rememberAnswer(draft, command);
@@ -244,14 +247,14 @@ function changesOf({ updatedInput, updatedPermissions }: Extract<Decision, { beh
 function onExtend(draft: Draft, command: CommandOf<"extend">): void {
   const { state } = draft;
   const request = state.requests.find(({ requestId }) => requestId === command.data.requestId);
-  if (!request) return answerAgain(draft, command);
+  if (!request) return replyWithoutOpenRequest(draft, command);
   const objection = extend(draft, request);
   if (objection) return refuse(draft, command, objection.code, objection.message);
   accept(draft, command, state.lastEventId + 1);
 }
 
 /** Replies for a request that is not open: answered before, or never asked. */
-function answerAgain(draft: Draft, command: CommandOf<"answer" | "extend">): void {
+function replyWithoutOpenRequest(draft: Draft, command: CommandOf<"answer" | "extend">): void {
   const { state } = draft;
   const { requestId } = command.data;
   const first = state.answered.find((answer) => answer.requestId === requestId);

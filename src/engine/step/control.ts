@@ -4,7 +4,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import { PermissionMode } from "../../domain/permission.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { suspend } from "./suspend.ts";
-import { beIdle } from "./time.ts";
+import { restartIdleClock } from "./time.ts";
 import { endProcess, startProcess } from "./starting.ts";
 
 /**
@@ -27,7 +27,7 @@ export function onControl(draft: Draft, command: CommandOf<"control">): void {
       return refuse(draft, command, "INVALID_ARGUMENT", problem);
     }
     startProcess(draft, { rerun: false, environmentId: command.data.environmentId });
-    beIdle(draft);
+    restartIdleClock(draft);
   }
   effects.push({ type: "control", commandId: command.id, by, request });
 }
@@ -36,14 +36,14 @@ export function onControl(draft: Draft, command: CommandOf<"control">): void {
  * False if only a new process can take the request: without a process, and for `bypassPermissions`, which cannot be switched on
  * in a process started without it.
  */
-function needsProcess({ state: { process } }: Draft, request: Configure): boolean {
+function needsProcess({ state: { process } }: Draft, request: ConfigureRequest): boolean {
   const isUp = process.phase === "starting" || process.phase === "live";
   return isUp && request.permissionMode !== "bypassPermissions";
 }
 
-type Configure = Extract<ControlRequest, { do: "configure" }>;
+type ConfigureRequest = Extract<ControlRequest, { do: "configure" }>;
 
-function configureNext(draft: Draft, command: CommandOf<"control">, request: Configure): void {
+function configureNext(draft: Draft, command: CommandOf<"control">, request: ConfigureRequest): void {
   const { state } = draft;
   const cursor = state.lastEventId + 1;
   if (state.turn) {
@@ -61,7 +61,7 @@ function configureNext(draft: Draft, command: CommandOf<"control">, request: Con
   accept(draft, command, cursor, {});
 }
 
-function choose(draft: Draft, by: string, { model, permissionMode }: Configure): void {
+function choose(draft: Draft, by: string, { model, permissionMode }: ConfigureRequest): void {
   const chosen = { ...(model !== undefined && { model }), ...(permissionMode !== undefined && { permissionMode }) };
   Object.assign(draft.state.chosen, chosen);
   emit(draft, { type: "session.configured", data: { ...chosen, by } });
@@ -71,7 +71,7 @@ function choose(draft: Draft, by: string, { model, permissionMode }: Configure):
  * Returns the mode that Claude Code has switched to, possibly not the requested mode. Ignores `bypassPermissions`, so that no
  * reply of Claude Code opens the bypass gate.
  */
-function modeInEffect({ permissionMode }: JsonObject): Pick<Configure, "permissionMode"> {
+function modeInEffect({ permissionMode }: JsonObject): Pick<ConfigureRequest, "permissionMode"> {
   const mode = PermissionMode.safeParse(permissionMode);
   return mode.success && mode.data !== "bypassPermissions" ? { permissionMode: mode.data } : {};
 }

@@ -1,13 +1,13 @@
 import type { OpenRequest } from "../../domain/permission.ts";
 import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
-import { policyOfTurn } from "../policy/of-turn.ts";
+import { policyOfTurn } from "../policy/turn-policy.ts";
 import type { Policy } from "../policy/policy.ts";
 import { denyRequest } from "./requests/requests.ts";
 import { expireSession } from "./stop.ts";
 import type { Draft } from "./draft.ts";
 import { escalate } from "./requests/approval-chain.ts";
 import { endProcess } from "./starting.ts";
-import { endTurn, goOn, stoppedEnding } from "./turn.ts";
+import { endTurn, tellToContinue, stoppedEnding } from "./turn.ts";
 import { beginUnattended, endUnattended, unattendedDue } from "./unattended.ts";
 
 /** Maximum time until Claude Code begins to rerun a lost turn, ms; usually under 1 s. */
@@ -28,7 +28,11 @@ type Deadline = Due & { leftMs: number };
 /** Derives all deadlines from the state. None is ever set or cleared by hand: a deadline disappears with its reason. */
 function deadlines(state: SessionState, base: Policy): Deadline[] {
   const policy = policyOfTurn(base, state);
-  const found: Deadline[] = state.requests.map((request) => ({ leftMs: leftOf(request), kind: "request", request }));
+  const found: Deadline[] = state.requests.map((request) => ({
+    leftMs: requestLeftMs(request),
+    kind: "request",
+    request,
+  }));
   const { idleMs, process, turn } = state;
   const unattended = unattendedDue(state, policy);
   if (unattended) found.push(unattended);
@@ -37,19 +41,19 @@ function deadlines(state: SessionState, base: Policy): Deadline[] {
     found.push({ leftMs: policy.idleProcessMs - idleMs, kind: "idle" });
   } else if (process.phase === "starting") {
     // A process started for a control request, without a turn.
-    found.push({ leftMs: upIn(process, policy), kind: "idle" });
+    found.push({ leftMs: startLeftMs(process, policy), kind: "idle" });
   }
   return found;
 }
 
 /** Returns the time until the request passes to the next approver or is denied, ms. */
-function leftOf(request: OpenRequest): number {
+function requestLeftMs(request: OpenRequest): number {
   const { leftMs, approverLeftMs } = request.clock;
   return Math.min(approverLeftMs, leftMs);
 }
 
 /** Returns the time left for the process to come up, ms. While the process waits for a slot, only `turnMaxMs` applies. */
-function upIn(process: { startingMs?: number; waiting?: boolean }, { initMs, turnMaxMs }: Policy): number {
+function startLeftMs(process: { startingMs?: number; waiting?: boolean }, { initMs, turnMaxMs }: Policy): number {
   const { startingMs = 0, waiting } = process;
   return (waiting ? turnMaxMs : initMs) - startingMs;
 }
@@ -61,7 +65,7 @@ function turnDeadlines({ requests, process }: SessionState, turn: Turn, policy: 
   }
   if (process.phase === "starting") {
     const reason = process.waiting ? "time_limit" : "init_timeout";
-    return [{ leftMs: upIn(process, policy), kind: "turn", turn, reason }];
+    return [{ leftMs: startLeftMs(process, policy), kind: "turn", turn, reason }];
   }
   // The clock of a turn stands still while a request is open.
   if (requests.length > 0) return [];
@@ -92,7 +96,7 @@ export function onTick(draft: Draft): void {
   for (const deadline of due) {
     switch (deadline.kind) {
       case "request":
-        expire(draft, deadline.request);
+        expireRequest(draft, deadline.request);
         break;
       case "turn":
         stopTurn(draft, deadline.turn, deadline.reason);
@@ -101,7 +105,7 @@ export function onTick(draft: Draft): void {
         kill(draft, deadline.turn);
         break;
       case "go-on":
-        if (draft.state.turn === deadline.turn && !deadline.turn.stopping) goOn(draft, deadline.turn);
+        if (draft.state.turn === deadline.turn && !deadline.turn.stopping) tellToContinue(draft, deadline.turn);
         break;
       case "idle":
         closeIdleProcess(draft);
@@ -116,7 +120,7 @@ export function onTick(draft: Draft): void {
   }
 }
 
-function expire(draft: Draft, request: OpenRequest): void {
+function expireRequest(draft: Draft, request: OpenRequest): void {
   const { ageMs, leftMs } = request.clock;
   if (request.denial !== undefined) return denyRequest(draft, request, "user", request.denial);
   if (leftMs > 0 && escalate(draft, request, "time")) return;

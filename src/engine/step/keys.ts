@@ -9,11 +9,11 @@ export const KEYS_KEPT = 20;
 type Prompt = CommandOf<"prompt">;
 
 /** Replies to a prompt accepted before, and returns true. Also for a command repeated because its first owner died. */
-export function answerRetry(draft: Draft, command: Prompt): boolean {
+export function replyToRetry(draft: Draft, command: Prompt): boolean {
   const key = keyOf(command);
   const seen = draft.state.recentKeys.find((recent) => recent.key === key);
   if (!seen) return false;
-  const misused = whyNotUnderKey(draft.state, command, "this session");
+  const misused = keyObjection(draft.state, command, "this session");
   if (misused) refuse(draft, command, misused.code, misused.message);
   else accept(draft, command, seen.cursor);
   return true;
@@ -28,7 +28,7 @@ export function noteKey(state: SessionState, command: Prompt, cursor: number): v
 }
 
 /** Returns the refusal of another prompt under a known key. A prompt without `digest` (older server) counts as a retry. */
-export function whyNotUnderKey({ recentKeys }: SessionState, command: Prompt, session: string): Refusal | undefined {
+export function keyObjection({ recentKeys }: SessionState, command: Prompt, session: string): Refusal | undefined {
   const { digest } = command.data;
   const seen = recentKeys.find(({ key }) => key === keyOf(command));
   if (seen?.digest === undefined || digest === undefined || seen.digest === digest) return undefined;

@@ -3,8 +3,8 @@ import type { AgentSignal } from "../ports.ts";
 import { noteEnvironment } from "./senders.ts";
 import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft, type Happening } from "./draft.ts";
-import { endingWith, forMsAtStop, isEndedBySelf } from "./subagents.ts";
-import { beIdle } from "./time.ts";
+import { addLostWork, forMsAtStop, isEndedBySelf } from "./subagents.ts";
+import { restartIdleClock } from "./time.ts";
 import { restartProcess } from "./starting.ts";
 import { endingOf, endTurn, holdQueue, push, runNext, runPending, type Ending } from "./turn.ts";
 
@@ -13,9 +13,9 @@ import { endingOf, endTurn, holdQueue, push, runNext, runPending, type Ending } 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
 type Recovered = Extract<Happening, { type: "recovered" }>;
 type RunningProcess = Exclude<SessionState["process"], { phase: "none" }>;
-type OfProcess = SignalOf<"installing" | "installed" | "admitted" | "started" | "attached" | "ready" | "exited">;
+type ProcessSignal = SignalOf<"installing" | "installed" | "admitted" | "started" | "attached" | "ready" | "exited">;
 
-const OF_PROCESS = new Set<AgentSignal["type"]>([
+const PROCESS_SIGNALS = new Set<AgentSignal["type"]>([
   "installing",
   "installed",
   "admitted",
@@ -25,11 +25,11 @@ const OF_PROCESS = new Set<AgentSignal["type"]>([
   "exited",
 ]);
 
-export function isOfProcess(signal: AgentSignal): signal is OfProcess {
-  return OF_PROCESS.has(signal.type);
+export function isProcessSignal(signal: AgentSignal): signal is ProcessSignal {
+  return PROCESS_SIGNALS.has(signal.type);
 }
 
-export function onProcess(draft: Draft, signal: OfProcess): void {
+export function onProcessSignal(draft: Draft, signal: ProcessSignal): void {
   switch (signal.type) {
     case "installing":
       return onInstalling(draft, signal);
@@ -77,7 +77,7 @@ function onAdmitted(draft: Draft): void {
   delete process.waiting;
   process.since = at;
   process.startingMs = 0;
-  beIdle(draft);
+  restartIdleClock(draft);
   if (turn) turn.clock.silentMs = 0;
 }
 
@@ -94,11 +94,11 @@ function onStarted(draft: Draft, { environmentId, missing, pid, resumed, shim, s
       "Claude Code has no transcript of this session's earlier prompts: it starts over under the same id.";
     emit(draft, { type: "notice", data: { kind: "warning", message } });
   }
-  giveMissing(draft, resumed ? (missing ?? []) : undefined);
+  pushMissing(draft, resumed ? (missing ?? []) : undefined);
 }
 
 /** Gives the prompts of a lost turn that never ran once more: those in `missing`, or all if `undefined`. */
-function giveMissing(draft: Draft, missing: readonly string[] | undefined): void {
+function pushMissing(draft: Draft, missing: readonly string[] | undefined): void {
   const { turn } = draft.state;
   if (!turn?.rerun || turn.stopping) return;
   for (const prompt of promptsOf(draft.state)) {
@@ -110,12 +110,12 @@ function giveMissing(draft: Draft, missing: readonly string[] | undefined): void
       delete turn.unheard;
       turn.given = true;
     }
-    push(draft, prompt, howGiven(turn, prompt));
+    push(draft, prompt, pushOptions(turn, prompt));
   }
 }
 
 /** Stable until Claude Code begins a rerun, so that a repeated hand-over gives the prompt unchanged. */
-function howGiven(turn: Turn, { promptId }: QueuedPrompt): { partlyDone?: true } {
+function pushOptions(turn: Turn, { promptId }: QueuedPrompt): { partlyDone?: true } {
   const isPartlyDone = turn.rerun && promptId === turn.prompt?.promptId && turn.lastToolUseId !== undefined;
   return isPartlyDone ? { partlyDone: true } : {};
 }
@@ -145,7 +145,7 @@ function onExited(draft: Draft, { code, signal, error, subtype }: SignalOf<"exit
   if (!turn) return ephemeral ? expireSession(draft) : runNext(draft);
   if (turn.pending && !finished && !ephemeral) return runPending(draft, turn, before.policy);
   const died = () => diedEnding(before.phase, turn, { code, signal, error, subtype });
-  const ending = endingWith(finished ? endingOf(turn) : died(), turn, background);
+  const ending = addLostWork(finished ? endingOf(turn) : died(), turn, background);
   if (ephemeral) expireSession(draft, ending);
   else endTurn(draft, turn, ending);
 }
@@ -172,7 +172,7 @@ function isFinished(turn: Turn, { requests, background }: SessionState): boolean
 
 type Death = Pick<SignalOf<"exited">, "code" | "signal"> & { error: string | undefined; subtype: string | undefined };
 
-function howItEnded({ code, signal }: Death): string {
+function exitText({ code, signal }: Death): string {
   if (signal !== null) return `was killed by ${signal}`;
   return code === null ? "ended" : `exited with code ${String(code)}`;
 }
@@ -183,7 +183,7 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
     return { outcome: "lost", errorSubtype: "lost", message: death.error };
   if (phase === "starting" && death.subtype !== undefined && death.error !== undefined)
     return { outcome: "failed", errorSubtype: death.subtype, category: "configuration", message: death.error };
-  const how = howItEnded(death);
+  const how = exitText(death);
   const why = death.error === undefined ? "" : ` ${death.error.replace(/[.\s]*$/, ".")}`;
   if (phase === "starting") {
     const isUnborn = death.code === null && death.signal === null && why !== "";
@@ -202,7 +202,7 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
  */
 export function onRecovered(draft: Draft, { environmentId, mayStart = false, why }: Omit<Recovered, "type">): void {
   if (environmentId !== undefined) noteEnvironment(draft.state, environmentId);
-  dropBound(draft);
+  dropClientBoundPrompts(draft);
   if (!mayStart || !startAgain(draft)) endLost(draft, why === undefined ? DIED : `${DIED} ${why}`);
 }
 
@@ -221,7 +221,7 @@ function startAgain(draft: Draft): boolean {
   endLeftover(draft, process);
   emit(draft, { type: "notice", data: { kind: "owner.changed", message: STARTED_AGAIN } });
   restartProcess(draft, turn, { again: process.again, since: process.since });
-  sayAgain(draft, turn);
+  resend(draft, turn);
   return true;
 }
 
@@ -236,17 +236,17 @@ export function onAttached(draft: Draft): void {
   const { effects, state } = draft;
   const { process, turn } = state;
   if (process.phase === "none" || !process.shim || turn?.prompt?.limits?.endWithClient) return onRecovered(draft, {});
-  dropBound(draft);
+  dropClientBoundPrompts(draft);
   if (!state.closed) emit(draft, { type: "notice", data: { kind: "owner.changed", message: OWNER_CHANGED } });
   effects.push({ type: "reattach", processId: process.id });
   if (process.phase === "ending") effects.push({ type: "stop" });
-  else if (turn) sayAgain(draft, turn);
+  else if (turn) resend(draft, turn);
 }
 
 const OWNER_CHANGED =
   "The server that ran this session has died. Claude Code runs on, and this server has taken it over.";
 
-function sayAgain(draft: Draft, turn: Turn): void {
+function resend(draft: Draft, turn: Turn): void {
   const { stopping } = turn;
   if (stopping) {
     const isLeft = isEndedBySelf(turn);
@@ -258,11 +258,11 @@ function sayAgain(draft: Draft, turn: Turn): void {
   for (const prompt of promptsOf(draft.state)) {
     // On a rerun Claude Code goes on by itself, unless it was given the prompt.
     const isGiven = !turn.rerun || turn.given === true || prompt.promptId !== turn.prompt?.promptId;
-    if (isGiven && turn.awaiting.includes(prompt.promptId)) push(draft, prompt, howGiven(turn, prompt));
+    if (isGiven && turn.awaiting.includes(prompt.promptId)) push(draft, prompt, pushOptions(turn, prompt));
   }
 }
 
-function dropBound(draft: Draft): void {
+function dropClientBoundPrompts(draft: Draft): void {
   for (const { limits, promptId } of draft.state.queue)
     if (limits?.endWithClient) dropPrompt(draft, promptId, CLIENT_GONE);
 }

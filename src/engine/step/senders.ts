@@ -1,7 +1,7 @@
 import type { CommandOf } from "../../domain/command.ts";
 import { promptsOf, type QueuedPrompt, type Sender, type SessionState } from "../../domain/session.ts";
-import { addedBy } from "../../security/tighter-policy.ts";
-import { isStrictEnough } from "../policy/of-turn.ts";
+import { findAdditions } from "../../security/tighter-policy.ts";
+import { isStrictEnough } from "../policy/turn-policy.ts";
 import type { Draft } from "./draft.ts";
 
 /** Policies and environments of the senders of waiting and running prompts. */
@@ -10,11 +10,11 @@ import type { Draft } from "./draft.ts";
 const MAX_SENDERS = 8;
 const MAX_TEXT = 4_096;
 
-type Sent = CommandOf<"prompt">["data"];
+type PromptData = CommandOf<"prompt">["data"];
 
 /** Returns differences only: no policy if equal to the session's, no environment if it is the server's own. */
-export function senderOf({ policy: { begun } }: Draft, { environmentId = "", policy }: Sent): Sender {
-  const added = policy && addedBy(policy, begun);
+export function senderOf({ policy: { begun } }: Draft, { environmentId = "", policy }: PromptData): Sender {
+  const added = policy && findAdditions(policy, begun);
   return { ...(environmentId !== "" && { environmentId }), ...(added && { policy: added }) };
 }
 
@@ -46,7 +46,7 @@ export function mayTake({ base, state }: Pick<Draft, "base" | "state">, { policy
   return isStrictEnough(base, state, policy);
 }
 
-export function senderIn({ senders = {} }: SessionState, { sender }: Pick<QueuedPrompt, "sender">): Sender {
+export function findSender({ senders = {} }: SessionState, { sender }: Pick<QueuedPrompt, "sender">): Sender {
   return (sender === undefined ? undefined : senders[sender]) ?? {};
 }
 

@@ -3,11 +3,11 @@ import type { PermissionRequest } from "../../domain/permission.ts";
 import type { AgentSignal } from "../ports.ts";
 import { openRequest, settleRequest } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
-import { beIdle } from "./time.ts";
+import { restartIdleClock } from "./time.ts";
 import { stopTurn } from "./deadlines.ts";
 import { isEndedBySelf, stopSubagents } from "./subagents.ts";
-import { countCost, isOver } from "./unattended.ts";
-import { isOfProcess, onProcess } from "./process.ts";
+import { countCost, isUnattendedOver } from "./unattended.ts";
+import { isProcessSignal, onProcessSignal } from "./process.ts";
 import { addCost, addResult, beginTurn, endingOf, finishTurn, runNext } from "./turn.ts";
 import type { Turn } from "../../domain/session.ts";
 
@@ -16,14 +16,14 @@ const TASKS_KEPT = 20;
 const WORD_KEPT = 100;
 
 /** Signals that show Claude Code at work on the turn. */
-const BEGINNINGS = new Set<AgentSignal["type"]>(["asked", "busy", "result"]);
+const SIGNS_OF_WORK = new Set<AgentSignal["type"]>(["asked", "busy", "result"]);
 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
 
 /** Handles a signal of the present process. `step` drops signals of earlier processes. */
 export function onSignal(draft: Draft, signal: AgentSignal): void {
   if (!isNews(draft, signal)) return;
-  if (isOfProcess(signal)) return onProcess(draft, signal);
+  if (isProcessSignal(signal)) return onProcessSignal(draft, signal);
   switch (signal.type) {
     case "reported":
       return onReported(draft, signal);
@@ -59,7 +59,7 @@ function isNews({ state }: Draft, signal: AgentSignal): signal is Exclude<AgentS
   // Output of an ending process is not work of the turn that waits for the exit.
   if (state.turn && !state.turn.pending) {
     state.turn.clock.silentMs = 0;
-    if (BEGINNINGS.has(signal.type)) delete state.turn.unheard;
+    if (SIGNS_OF_WORK.has(signal.type)) delete state.turn.unheard;
   }
   return signal.type !== "alive";
 }
@@ -85,7 +85,7 @@ function onMessage(draft: Draft, { message, toolUseId }: SignalOf<"message">): v
   state.lastToolUseId = toolUseId;
   if (!state.turn || state.turn.pending) return;
   state.turn.lastToolUseId = toolUseId;
-  if (isOver(draft)) stopTurn(draft, state.turn, "unattended");
+  if (isUnattendedOver(draft)) stopTurn(draft, state.turn, "unattended");
 }
 
 function onResult(draft: Draft, { message, result }: SignalOf<"result">): void {
@@ -103,24 +103,24 @@ function onPromptSettled({ state }: Draft, { promptId }: SignalOf<"prompt-settle
 
 function onBackground(draft: Draft, { tasks }: SignalOf<"background">): void {
   const before = draft.state.background;
-  const now = inShort(tasks);
+  const now = shortenTasks(tasks);
   // A new owner that attaches gets the tasks again.
-  if (tasks.length <= TASKS_KEPT && areSame(before, now)) return;
+  if (tasks.length <= TASKS_KEPT && areSameTasks(before, now)) return;
   draft.state.background = now;
-  beIdle(draft);
+  restartIdleClock(draft);
   emit(draft, { type: "background.changed", data: { tasks } });
   // A prompt under stricter terms may have waited for the end of background work.
   if (now.length === 0) runNext(draft);
 }
 
-function areSame(some: readonly BackgroundTask[], others: readonly BackgroundTask[]): boolean {
+function areSameTasks(some: readonly BackgroundTask[], others: readonly BackgroundTask[]): boolean {
   const isSame = ({ description, id, type }: BackgroundTask, other: BackgroundTask | undefined) =>
     id === other?.id && type === other.type && description === other.description;
   return some.length === others.length && some.every((task, index) => isSame(task, others[index]));
 }
 
 /** Shortens tasks to the parts that decisions need. The event holds all. */
-function inShort(tasks: readonly BackgroundTask[]): BackgroundTask[] {
+function shortenTasks(tasks: readonly BackgroundTask[]): BackgroundTask[] {
   return tasks.slice(0, TASKS_KEPT).map(({ description, id, type }) => {
     return { id: id.slice(0, WORD_KEPT), type: type.slice(0, WORD_KEPT), description: description.slice(0, WORD_KEPT) };
   });
@@ -133,13 +133,13 @@ function onAsked(draft: Draft, { request }: SignalOf<"asked">): void {
     draft.effects.push({ type: "answer", requestId: request.requestId, decision: { behavior: "deny", message } });
     return;
   }
-  if (isKnown(draft, request)) return;
+  if (answerIfKnown(draft, request)) return;
   if (!turn) beginTurn(draft, request.requestId);
   openRequest(draft, request);
 }
 
 /** True if a former owner was asked before. An open request stays open, an answered request gets its answer again. */
-function isKnown({ effects, state: { answered, requests } }: Draft, { requestId }: PermissionRequest): boolean {
+function answerIfKnown({ effects, state: { answered, requests } }: Draft, { requestId }: PermissionRequest): boolean {
   const eventId = answered.find((answer) => answer.requestId === requestId)?.eventId;
   if (eventId !== undefined) effects.push({ type: "answer-again", requestId, eventId });
   return eventId !== undefined || requests.some((open) => open.requestId === requestId);

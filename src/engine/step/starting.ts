@@ -1,8 +1,8 @@
 import type { AddedPolicy } from "../../domain/approvals/session-policy.ts";
 import type { QueuedPrompt, Turn } from "../../domain/session.ts";
-import { policyOfStart } from "../policy/of-turn.ts";
+import { policyOfStart } from "../policy/turn-policy.ts";
 import type { Draft } from "./draft.ts";
-import { senderIn } from "./senders.ts";
+import { findSender } from "./senders.ts";
 
 /** Requests the start and the end of a session's process. */
 
@@ -13,7 +13,7 @@ export function endProcess({ effects, state }: Draft): void {
   effects.push({ type: "stop" });
 }
 
-interface How {
+interface StartOptions {
   readonly rerun: boolean;
   readonly resumeAt?: string;
   /** Environment record of the requesting client, for a process without a prompt. */
@@ -24,7 +24,9 @@ interface How {
 
 export function startProcess(
   { at, base, effects, state }: Draft,
-  { environmentId = senderIn(state, state.turn?.prompt ?? {}).environmentId, former, ...how }: How = { rerun: false },
+  { environmentId = findSender(state, state.turn?.prompt ?? {}).environmentId, former, ...how }: StartOptions = {
+    rerun: false,
+  },
   { again, since }: { again: number; since: number } = { again: 0, since: at },
 ): void {
   state.processCount += 1;

@@ -29,16 +29,16 @@ export function isEndedBySelf({ stopping }: Turn): boolean {
 }
 
 /** Adds to `ending` the consequences of the process's end: a killed subagent, lost background work. */
-export function endingWith(ending: Ending, turn: Turn, tasks: readonly BackgroundTask[]): Ending {
+export function addLostWork(ending: Ending, turn: Turn, tasks: readonly BackgroundTask[]): Ending {
   const killed = isEndedBySelf(turn) && turn.stopping?.killed ? KILLED : undefined;
-  const lost = tasks.length === 0 ? undefined : lostWork(tasks);
+  const lost = tasks.length === 0 ? undefined : lostWorkText(tasks);
   const message = [ending.message, killed, lost].filter((each) => each !== undefined).join(" ");
   return message === "" ? ending : { ...ending, message };
 }
 
 const KILLED = "A subagent did not end with the turn, so Claude Code was closed. The next prompt resumes the session.";
 
-export function lostWork(tasks: readonly BackgroundTask[], why = ""): string {
+export function lostWorkText(tasks: readonly BackgroundTask[], why = ""): string {
   const names = tasks.map(({ description }) => description).join(", ");
   return `Background work was ended with its process: ${names}. ${why}Start it again if it is still needed.`;
 }

@@ -3,7 +3,7 @@ import type { SuspendRequest } from "../../domain/control.ts";
 import type { SessionState } from "../../domain/session.ts";
 import { accept, emit, type Draft } from "./draft.ts";
 import { interruptTurn } from "./stop.ts";
-import { lostWork } from "./subagents.ts";
+import { lostWorkText } from "./subagents.ts";
 import { endProcess } from "./starting.ts";
 import { holdQueue } from "./turn.ts";
 
@@ -53,7 +53,7 @@ function isKeptByBackground({ state }: Draft): boolean {
 function noteEndedBackground(draft: Draft): void {
   const tasks = draft.state.background;
   if (tasks.length === 0) return;
-  const message = lostWork(tasks, "Other sessions waited for a slot (--max-live), and no other could be freed. ");
+  const message = lostWorkText(tasks, "Other sessions waited for a slot (--max-live), and no other could be freed. ");
   emit(draft, { type: "notice", data: { kind: "warning", message, details: { tasks } } });
 }
 

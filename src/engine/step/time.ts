@@ -15,11 +15,11 @@ export function elapse(state: SessionState, ms: number, at: number): void {
   const { requests, process, turn } = state;
   state.idleMs += ms;
   if (process.phase === "starting") process.startingMs = (process.startingMs ?? 0) + ms;
-  if (turn) elapseTurn(turn, ms, requests.length > 0 || waits(state));
+  if (turn) elapseTurn(turn, ms, requests.length > 0 || waitsForSlot(state));
   for (const request of requests) elapseRequest(request, ms, at);
 }
 
-function waits({ process }: SessionState): boolean {
+function waitsForSlot({ process }: SessionState): boolean {
   return process.phase === "starting" && process.waiting === true;
 }
 
@@ -52,13 +52,13 @@ export function shownTime(before: number, now: number): number {
 }
 
 /** Restarts the idle clock. */
-export function beIdle({ at, state }: Draft): void {
+export function restartIdleClock({ at, state }: Draft): void {
   state.idleSince = at;
   state.idleMs = 0;
 }
 
 /** True if readers without an event see no change of transcript id, wait for a slot and times of open requests. */
-export function showsTheSame(before: SessionState, after: SessionState): boolean {
-  if (before.transcriptId !== after.transcriptId || waits(before) !== waits(after)) return false;
+export function looksUnchanged(before: SessionState, after: SessionState): boolean {
+  if (before.transcriptId !== after.transcriptId || waitsForSlot(before) !== waitsForSlot(after)) return false;
   return after.requests.every(({ expiresAt }, index) => before.requests[index]?.expiresAt === expiresAt);
 }

@@ -6,9 +6,9 @@ import type { AgentResult } from "../../domain/turn.ts";
 import { exactUsd } from "../../domain/usage.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
-import { mayTake, senderIn } from "./senders.ts";
+import { mayTake, findSender } from "./senders.ts";
 import { endProcess, resumeAtOf, startProcess } from "./starting.ts";
-import { beIdle } from "./time.ts";
+import { restartIdleClock } from "./time.ts";
 
 /** Outcome of a turn, without the figures of `turn.ended`. */
 export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "code" | "message">;
@@ -45,7 +45,7 @@ function noteLastSender(state: SessionState, { sender }: QueuedPrompt): void {
 
 /** Begins the turn of `prompt` and hands the prompt to Claude Code. Starts a process if there is none. */
 export function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
-  const isEnough = mayTake(draft, senderIn(draft.state, prompt));
+  const isEnough = mayTake(draft, findSender(draft.state, prompt));
   const turn = beginTurn(draft, prompt.promptId, prompt);
   // A running process cannot go back in the conversation (`resumeAt`) or take stricter terms, so another process is needed.
   if (prompt.resumeAt !== undefined || !isEnough) endProcess(draft);
@@ -79,17 +79,17 @@ export function steer(draft: Draft, prompt: QueuedPrompt): void {
   push(draft, prompt);
 }
 
-const GO_ON =
+const CONTINUE_TEXT =
   "The program that runs you died in the middle of your turn. Continue the task where you left off; retry what failed only because a request could not be answered.";
 
 /**
  * Tells Claude Code to go on. After its server died, Claude Code may have ended the turn by itself, without the awaited answer,
  * and then has nothing to run again.
  */
-export function goOn(draft: Draft, turn: Turn): void {
+export function tellToContinue(draft: Draft, turn: Turn): void {
   delete turn.unheard;
   const promptId = siblingOf(turn.prompt?.promptId ?? turn.id);
-  const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text: GO_ON } });
+  const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text: CONTINUE_TEXT } });
   turn.awaiting = [];
   steer(draft, { promptId, eventId });
 }
@@ -234,16 +234,16 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
   });
   state.turn = null;
   state.lastOutcome = ending.outcome;
-  beIdle(draft);
+  restartIdleClock(draft);
   if (mayRerun(draft, turn, ending) && turn.prompt) return rerun(draft, turn.prompt, turn);
   if (ending.outcome === "lost") holdQueue(draft);
   runNext(draft);
 }
 
-const EMPTY = "Claude answered with no text. Read the events for what was done, or ask again.";
+const EMPTY_ANSWER = "Claude answered with no text. Read the events for what was done, or ask again.";
 
 function warningsOf({ isEmpty = false, warnings = [] }: Turn, { outcome }: Ending): string[] {
-  return outcome === "done" && isEmpty ? [EMPTY, ...warnings] : warnings;
+  return outcome === "done" && isEmpty ? [EMPTY_ANSWER, ...warnings] : warnings;
 }
 
 /** Never reruns a turn lost twice, because the turn itself may kill Claude Code. */
@@ -265,7 +265,7 @@ export function runNext(draft: Draft): void {
   const { state } = draft;
   if (state.turn || state.closed) return;
   const isFree = state.background.length === 0;
-  const next = state.queue.find((each) => !each.held && (isFree || mayTake(draft, senderIn(state, each))));
+  const next = state.queue.find((each) => !each.held && (isFree || mayTake(draft, findSender(state, each))));
   if (!next) return;
   state.queue = state.queue.filter((prompt) => prompt !== next);
   runPrompt(draft, next);

@@ -19,11 +19,11 @@ export function elapseAttendance(state: SessionState, ms: number, { unattended }
   if (!unattended) return;
   const attendance = (state.attendance ??= { leftMs: unattended.afterMs });
   attendance.leftMs = Math.max(0, attendance.leftMs - ms);
-  if (attendance.work && runs(state)) attendance.work.leftMs -= ms;
+  if (attendance.work && isRunning(state)) attendance.work.leftMs -= ms;
 }
 
 /** True if a turn runs, and waits neither for a decision nor for a slot. */
-function runs({ process, requests, turn }: SessionState): boolean {
+function isRunning({ process, requests, turn }: SessionState): boolean {
   return turn !== null && requests.length === 0 && !(process.phase === "starting" && process.waiting === true);
 }
 
@@ -36,7 +36,7 @@ export function unattendedDue(
   if (!unattended || !attendance || !turn || turn.stopping) return undefined;
   const { leftMs, work } = attendance;
   if (!work) return { leftMs, kind: "unattended" };
-  return work.over !== undefined || !runs(state) ? undefined : { leftMs: work.leftMs, kind: "unattended-over" };
+  return work.over !== undefined || !isRunning(state) ? undefined : { leftMs: work.leftMs, kind: "unattended-over" };
 }
 
 export function beginUnattended(draft: Draft): void {
@@ -45,10 +45,10 @@ export function beginUnattended(draft: Draft): void {
   if (!policy.unattended || !attendance || attendance.work) return;
   const { afterMs, maxMs, maxUsd } = policy.unattended;
   attendance.work = { leftMs: maxMs, leftUsd: maxUsd };
-  const bounds = `for at most ${wordsOf(maxMs)} of running turns and $${String(maxUsd)} (--unattended-max-usd)`;
+  const bounds = `for at most ${durationText(maxMs)} of running turns and $${String(maxUsd)} (--unattended-max-usd)`;
   noteUnattended(
     draft,
-    `No client has followed this session for ${wordsOf(afterMs)}: it goes on unattended, ${bounds}.`,
+    `No client has followed this session for ${durationText(afterMs)}: it goes on unattended, ${bounds}.`,
   );
 }
 
@@ -59,12 +59,12 @@ export function endUnattended(draft: Draft, over: NonNullable<UnattendedWork["ov
   work.over = over;
   holdQueue(draft);
   const { maxMs = 0 } = draft.policy.unattended ?? {};
-  const bound = over === "time" ? `${wordsOf(maxMs)} of running turns` : "--unattended-max-usd";
+  const bound = over === "time" ? `${durationText(maxMs)} of running turns` : "--unattended-max-usd";
   const effect = "Waiting prompts are held, and the turn is interrupted at its next tool call.";
   noteUnattended(draft, `The session has passed a bound for unattended work (${bound}). ${effect}`);
 }
 
-export function isOver({ state }: Draft): boolean {
+export function isUnattendedOver({ state }: Draft): boolean {
   return state.attendance?.work?.over !== undefined;
 }
 
@@ -87,7 +87,7 @@ const UNITS = [
 ] as const;
 
 /** Formats `ms` in the largest unit that divides it. */
-function wordsOf(ms: number): string {
+function durationText(ms: number): string {
   const [unit, size] = UNITS.find(([, each]) => ms >= each && ms % each === 0) ?? ["ms", 1];
   return `${String(ms / size)} ${unit}`;
 }

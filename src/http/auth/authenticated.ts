@@ -15,7 +15,7 @@ export function isAuthenticated(result: Authenticated | Response): result is Aut
 }
 
 /** Configuration of a principal, as far as needed for authentication. */
-export interface Terms {
+export interface PrincipalSettings {
   /** SHA-256 of the principal's tokens, in 64 hexadecimal digits. */
   readonly tokenSha256?: string | readonly string[];
   readonly scopes: readonly Scope[];

@@ -2,8 +2,8 @@ import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../../config/error.ts";
 import { OPERATOR, type Caller, type Scope } from "../../domain/principal.ts";
 import type { Logger } from "../../engine/ports.ts";
-import { isInside, realPathOf } from "../../security/paths.ts";
-import type { Authenticated, Terms } from "./authenticated.ts";
+import { isInside, findRealPath } from "../../security/paths.ts";
+import type { Authenticated, PrincipalSettings } from "./authenticated.ts";
 import {
   createChallenges,
   keysUnavailable,
@@ -13,8 +13,8 @@ import {
 } from "./challenge.ts";
 import { KeysUnavailable, RETRY_MS } from "./issuer-keys.ts";
 import { createJwtVerifier, looksLikeJwt, TokenRefused } from "./jwt.ts";
-import { isLoopback, isSafe } from "../../config/loopback.ts";
-import { digestOf, holderOf, type Known } from "./secret.ts";
+import { isLoopback, isSafeAddress } from "../../config/loopback.ts";
+import { digestOf, findHolder, type KnownToken } from "./http-token.ts";
 import { makeToken, TokenFile } from "./token-file.ts";
 
 /**
@@ -42,7 +42,7 @@ export interface AuthSettings {
   readonly workFolders: readonly string[];
   /** Operator's token for this run only; no token file is created or read. */
   readonly runToken?: string | undefined;
-  readonly principals: Readonly<Record<string, Terms>>;
+  readonly principals: Readonly<Record<string, PrincipalSettings>>;
   /** Authorization server whose JWTs are accepted. */
   readonly oauth?: AuthorizationServer | undefined;
   readonly log: Pick<Logger, "error" | "info">;
@@ -87,11 +87,11 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
     return { ...answers, authenticate: async () => Promise.resolve(everyone), made: undefined };
   }
   checkOAuth(settings);
-  const verifyJwt = jwtVerifierOf(settings, () => settings.oauth?.audience ?? resourceUrl(place.publicUrl()));
+  const verifyJwt = createVerifier(settings, () => settings.oauth?.audience ?? resourceUrl(place.publicUrl()));
   const named = namedTokens(settings.principals);
-  const { known, made } = await operatorsToken(settings);
+  const { known, made } = await openOperatorTokens(settings);
   const check = async (token: string): Promise<Authenticated> => {
-    const caller = holderOf(token, [...(await known()), ...named]);
+    const caller = findHolder(token, [...(await known()), ...named]);
     if (caller) return { caller, kind: "token" };
     if (verifyJwt && looksLikeJwt(token)) return verifyJwt(token);
     throw new TokenRefused("This server does not know the token. It may have been changed: ask the server's operator.");
@@ -124,14 +124,14 @@ function requireLoopback(host: string): void {
 function checkOAuth({ oauth }: AuthSettings): void {
   for (const key of ["issuer", "jwks"] as const) {
     const address = oauth?.[key];
-    if (address === undefined || isSafe(address)) continue;
+    if (address === undefined || isSafeAddress(address)) continue;
     throw new ConfigError(`--oauth: ${key} is "${address}": must be an https URL (http only on loopback).`);
   }
 }
 
 type Verifier = (token: string) => Promise<Authenticated>;
 
-function jwtVerifierOf({ log, oauth, principals }: AuthSettings, audience: () => string) {
+function createVerifier({ log, oauth, principals }: AuthSettings, audience: () => string) {
   if (oauth === undefined) return undefined;
   const terms = new Map(Object.entries(principals));
   const verify: Verifier = createJwtVerifier({
@@ -144,7 +144,7 @@ function jwtVerifierOf({ log, oauth, principals }: AuthSettings, audience: () =>
   return verify;
 }
 
-function namedTokens(principals: Readonly<Record<string, Terms>>): Known<Caller>[] {
+function namedTokens(principals: Readonly<Record<string, PrincipalSettings>>): KnownToken<Caller>[] {
   const holders = new Map<string, string>();
   return Object.entries(principals).flatMap(([principal, { attended, scopes, tokenSha256 = [] }]) =>
     [tokenSha256].flat().map((hex) => {
@@ -161,13 +161,13 @@ function namedTokens(principals: Readonly<Record<string, Terms>>): Known<Caller>
 /** Cannot start anything, so that the holder decides only on requests of sessions that others have started. */
 const DECIDING: Caller = { principal: OPERATOR.principal, scopes: ["read", "approve", "decide"] };
 
-interface OperatorsToken {
+interface OperatorTokens {
   /** Reads the tokens anew, because their files may change at any time. */
-  readonly known: () => Promise<Known<Caller>[]>;
+  readonly known: () => Promise<KnownToken<Caller>[]>;
   readonly made: MadeToken | undefined;
 }
 
-async function operatorsToken({
+async function openOperatorTokens({
   attended,
   decideTokenFile,
   log,
@@ -175,7 +175,7 @@ async function operatorsToken({
   stateFolder,
   tokenFile,
   workFolders,
-}: AuthSettings): Promise<OperatorsToken> {
+}: AuthSettings): Promise<OperatorTokens> {
   const holder: Caller = { ...OPERATOR, ...(attended && { attended }) };
   if (runToken !== undefined) {
     const only = [{ digest: digestOf(runToken), holder }];
@@ -199,10 +199,10 @@ async function operatorsToken({
 }
 
 async function refuseWithin(folders: readonly string[], flag: string, file: string): Promise<void> {
-  const places = [resolve(file), await realPathOf(resolve(file))];
+  const places = [resolve(file), await findRealPath(resolve(file))];
   // Skips the root of the file system, because every token file is inside.
   for (const folder of folders.filter((each) => dirname(resolve(each)) !== resolve(each))) {
-    const roots = [resolve(folder), (await realPathOf(resolve(folder))) ?? folder];
+    const roots = [resolve(folder), (await findRealPath(resolve(folder))) ?? folder];
     if (!places.some((place) => place !== undefined && roots.some((root) => isInside(place, root)))) continue;
     const advice = "Move it elsewhere, and create another token.";
     throw new ConfigError(`${flag}: ${file} is in ${folder}, where sessions can have written it. ${advice}`);

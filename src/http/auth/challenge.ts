@@ -6,7 +6,7 @@ import { SCOPES, type Scope } from "../../domain/principal.ts";
  * repeats the problem in words. No part is taken from the request.
  */
 
-export interface Place {
+export interface ServerAddress {
   /** Returns the URL at which clients reach the server, without a trailing slash. */
   readonly publicUrl: () => string;
   /** The authorization server; `undefined` if none is configured. */
@@ -27,23 +27,27 @@ export interface Challenges {
   readonly insufficient: (scope: Scope | readonly Scope[]) => Response;
 }
 
-export function createChallenges(place: Place): Challenges {
+export function createChallenges(place: ServerAddress): Challenges {
   const hints = () => (place.issuer === undefined ? {} : { resource_metadata: metadataUrl(place.publicUrl()) });
   const asked = place.issuer === undefined ? {} : { scope: USUAL_SCOPES.join(" ") };
   return {
     missing() {
       const message = "This server needs a token: send the header `Authorization: Bearer <token>`.";
-      return answer(401, { error: "unauthorized", message }, challenge({ ...hints(), ...asked }));
+      return errorResponse(401, { error: "unauthorized", message }, challenge({ ...hints(), ...asked }));
     },
     invalid(message) {
       const error = "invalid_token";
-      return answer(401, { error, message }, challenge({ error, error_description: message, ...hints(), ...asked }));
+      return errorResponse(
+        401,
+        { error, message },
+        challenge({ error, error_description: message, ...hints(), ...asked }),
+      );
     },
     insufficient(needed) {
       const scope = [needed].flat().join(" ");
       const error = "insufficient_scope";
       const message = `This needs the scope ${scope}, which the token does not have. Use one that has it.`;
-      return answer(
+      return errorResponse(
         403,
         { error, code: "PERMISSION_DENIED", message },
         challenge({ error, error_description: message, scope, ...hints() }),
@@ -57,7 +61,7 @@ export function keysUnavailable(retryMs: number): Response {
   const message =
     "The keys of the authorization server are not available at the moment. Try again soon with the same token.";
   const retry = { "retry-after": String(Math.ceil(retryMs / 1_000)) };
-  return answer(503, { error: "temporarily_unavailable", message }, retry);
+  return errorResponse(503, { error: "temporarily_unavailable", message }, retry);
 }
 
 /** RFC 9728, for GET /.well-known/oauth-protected-resource, with and without /mcp behind. */
@@ -70,7 +74,7 @@ export interface ProtectedResource {
 }
 
 /** Returns `undefined` if no authorization server is configured. */
-export function protectedResource({ issuer, publicUrl }: Place): ProtectedResource | undefined {
+export function protectedResource({ issuer, publicUrl }: ServerAddress): ProtectedResource | undefined {
   if (issuer === undefined) return undefined;
   return {
     resource: resourceUrl(publicUrl()),
@@ -91,16 +95,16 @@ function metadataUrl(publicUrl: string): string {
 }
 
 function challenge(parameters: Readonly<Record<string, string>>): Record<string, string> {
-  const listed = Object.entries(parameters).map(([name, value]) => `${name}="${sendable(value)}"`);
+  const listed = Object.entries(parameters).map(([name, value]) => `${name}="${replaceUnquotable(value)}"`);
   return { "www-authenticate": `Bearer ${listed.join(", ")}`.trim() };
 }
 
 /** Replaces characters that RFC 6750 does not allow between the quotes. */
-function sendable(value: string): string {
+function replaceUnquotable(value: string): string {
   return value.replaceAll(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, "?");
 }
 
-function answer(
+function errorResponse(
   status: number,
   body: { error: string; code?: ErrorCode; message: string },
   headers: Record<string, string>,

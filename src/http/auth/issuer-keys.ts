@@ -1,7 +1,7 @@
 import type { FetchImplementation, JWTVerifyGetKey, RemoteJWKSet } from "jose";
 import { z } from "zod";
 import type { Logger } from "../../engine/ports.ts";
-import { isSafe } from "../../config/loopback.ts";
+import { isSafeAddress } from "../../config/loopback.ts";
 
 /**
  * Signing keys of an authorization server: found by its metadata, fetched with the first token, cached, and fetched again for
@@ -28,11 +28,11 @@ export interface KeySource {
 
 /** Finds the key of a token, for jose. Throws `KeysUnavailable`, or an error of jose for a token without a known key. */
 export function issuerKeys(source: KeySource): JWTVerifyGetKey {
-  const attempt = withPause(source);
+  const attempt = pauseAfterFailure(source);
   let keys: Promise<RemoteJWKSet> | undefined;
   const open = async (): Promise<RemoteJWKSet> => {
     const { createRemoteJWKSet, customFetch } = await import("jose");
-    const url = source.jwks ?? (await attempt(async () => discover(source.issuer)));
+    const url = source.jwks ?? (await attempt(async () => discoverKeysUrl(source.issuer)));
     const fetchKeys: FetchImplementation = async (address, options) =>
       attempt(async () => fetchWhole(address, options));
     return createRemoteJWKSet(new URL(url), { timeoutDuration: ANSWER_MS, [customFetch]: fetchKeys });
@@ -50,7 +50,7 @@ export function issuerKeys(source: KeySource): JWTVerifyGetKey {
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
       if (error instanceof errors.JOSENotSupported || error instanceof KeysUnavailable) throw error;
-      report(source, error);
+      logFailure(source, error);
       throw new KeysUnavailable("the response is not a valid key set", { cause: error });
     }
   };
@@ -62,7 +62,7 @@ type Attempt = <T>(ask: () => Promise<T>) => Promise<T>;
  * Rejects at once for `RETRY_MS` after a failure. Any client can send a token with an unknown key, and an issuer in trouble
  * must not get a request for each.
  */
-function withPause(source: KeySource): Attempt {
+function pauseAfterFailure(source: KeySource): Attempt {
   let failedAt = 0;
   return async (ask) => {
     // `Math.abs`, because a clock may be set back.
@@ -72,13 +72,13 @@ function withPause(source: KeySource): Attempt {
       return await ask();
     } catch (error) {
       failedAt = Date.now();
-      report(source, error);
+      logFailure(source, error);
       throw new KeysUnavailable("the request to the issuer failed", { cause: error });
     }
   };
 }
 
-function report({ issuer, log }: KeySource, error: unknown): void {
+function logFailure({ issuer, log }: KeySource, error: unknown): void {
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
   log.error("the keys of the OAuth issuer are not available", { issuer, error: String(error) + cause });
 }
@@ -93,7 +93,7 @@ async function fetchWhole(url: string, options: RequestInit): Promise<Response> 
 const Metadata = z.object({ issuer: z.string(), jwks_uri: z.string() });
 
 /** Returns the URL of the keys. Throws if no metadata of this issuer names a URL. */
-async function discover(issuer: string): Promise<string> {
+async function discoverKeysUrl(issuer: string): Promise<string> {
   const addresses = metadataAddresses(issuer);
   for (const address of addresses) {
     // Sequential, because the first address with an answer counts.
@@ -104,7 +104,7 @@ async function discover(issuer: string): Promise<string> {
     if (!found.success) throw new Error(`${address} has no issuer and jwks_uri`);
     // RFC 8414, section 3.3: otherwise anyone could speak for the issuer.
     if (found.data.issuer !== issuer) throw new Error(`${address} belongs to the issuer ${found.data.issuer}`);
-    if (!isSafe(found.data.jwks_uri)) throw new Error(`${address} has a jwks_uri that is not an https URL`);
+    if (!isSafeAddress(found.data.jwks_uri)) throw new Error(`${address} has a jwks_uri that is not an https URL`);
     return found.data.jwks_uri;
   }
   throw new Error(`no metadata at ${addresses.join(", ")}`);

@@ -1,13 +1,13 @@
 import type { JWTPayload, JWTVerifyOptions } from "jose";
 import { LOCAL_PRINCIPAL, Principal, SCOPES, type Scope } from "../../domain/principal.ts";
-import type { Authenticated, Terms } from "./authenticated.ts";
+import type { Authenticated, PrincipalSettings } from "./authenticated.ts";
 import { issuerKeys, type KeySource } from "./issuer-keys.ts";
 
 /** Access tokens of an OAuth authorization server (JWT, RFC 9068): verification, principal and scopes. */
 
 export interface JwtSettings extends KeySource {
   readonly audience: () => string;
-  readonly principals: ReadonlyMap<string, Terms>;
+  readonly principals: ReadonlyMap<string, PrincipalSettings>;
 }
 
 /** `message` says what is wrong with the token and what to do. Contains no part of the token. */
@@ -37,7 +37,7 @@ const ALGORITHMS = [
 const TOLERANCE_S = 30;
 
 /** Values of `typ` for access tokens. Logout tokens and proofs are signed with the same keys and must be refused. */
-const KINDS = ["jwt", "at+jwt"];
+const TOKEN_TYPES = ["jwt", "at+jwt"];
 
 export function looksLikeJwt(token: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
@@ -64,13 +64,17 @@ export function createJwtVerifier(settings: JwtSettings): (token: string) => Pro
       const { payload, protectedHeader } = await jwtVerify(token, keys, options);
       return admit(payload, protectedHeader.typ, settings.principals);
     } catch (error) {
-      throw await refusalOf(error, { issuer, audience });
+      throw await toRefusal(error, { issuer, audience });
     }
   };
 }
 
-function admit(payload: JWTPayload, kind: string | undefined, principals: ReadonlyMap<string, Terms>): Authenticated {
-  if (kind !== undefined && !KINDS.includes(kind.toLowerCase().replace(/^application\//, ""))) {
+function admit(
+  payload: JWTPayload,
+  kind: string | undefined,
+  principals: ReadonlyMap<string, PrincipalSettings>,
+): Authenticated {
+  if (kind !== undefined && !TOKEN_TYPES.includes(kind.toLowerCase().replace(/^application\//, ""))) {
     throw new TokenRefused("This is not an access token: its type (typ) must be at+jwt or JWT.");
   }
   const subject = Principal.safeParse(payload.sub);
@@ -101,18 +105,18 @@ interface Expected {
 }
 
 /** Turns faults of the token into `TokenRefused`. Returns other errors unchanged. */
-async function refusalOf(error: unknown, { audience, issuer }: Expected): Promise<unknown> {
+async function toRefusal(error: unknown, { audience, issuer }: Expected): Promise<unknown> {
   const { errors } = await import("jose");
   if (!(error instanceof errors.JOSEError)) return error;
-  return new TokenRefused(messageOf(error, { audience, issuer }), { cause: error });
+  return new TokenRefused(refusalText(error, { audience, issuer }), { cause: error });
 }
 
-function messageOf(error: { code: string; claim?: unknown }, { audience, issuer }: Expected): string {
+function refusalText(error: { code: string; claim?: unknown }, { audience, issuer }: Expected): string {
   switch (error.code) {
     case "ERR_JWT_EXPIRED":
       return "The token has expired. Get a new one from the authorization server.";
     case "ERR_JWT_CLAIM_VALIDATION_FAILED":
-      return messageOfClaim(error.claim, { audience, issuer });
+      return claimRefusalText(error.claim, { audience, issuer });
     case "ERR_JOSE_ALG_NOT_ALLOWED":
       return `The token must be signed with one of ${ALGORITHMS.join(", ")}.`;
     case "ERR_JWKS_NO_MATCHING_KEY":
@@ -124,7 +128,7 @@ function messageOf(error: { code: string; claim?: unknown }, { audience, issuer 
   }
 }
 
-function messageOfClaim(claim: unknown, { audience, issuer }: Expected): string {
+function claimRefusalText(claim: unknown, { audience, issuer }: Expected): string {
   switch (claim) {
     case "aud":
       return `The token is not for this server: its audience (aud) must be ${audience}.`;

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { link, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "../../config/error.ts";
-import { readPrivate } from "../../config/private-file.ts";
+import { readPrivateFile } from "../../config/private-file.ts";
 import type { Logger } from "../../engine/ports.ts";
-import { digestOf, newToken } from "./secret.ts";
+import { digestOf, newToken } from "./http-token.ts";
 
 /**
  * The operator's token in a file: created if missing, and pinned at the start of the server. A session could have written a
@@ -32,7 +32,7 @@ export async function makeToken(file: string): Promise<string | undefined> {
   try {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
     await writeFile(draft, `${token}\n`, { mode: 0o600, flag: "wx", flush: true });
-    return (await linked(draft, file)) ? token : undefined;
+    return (await linkIfAbsent(draft, file)) ? token : undefined;
   } catch (error) {
     const advice = "Make it writable, or name a file that contains a token with --token-file.";
     throw new ConfigError(`The token of this server cannot be stored in ${file}: ${String(error)}. ${advice}`, error);
@@ -43,7 +43,7 @@ export async function makeToken(file: string): Promise<string | undefined> {
 }
 
 /** Resolves to false if `file` exists. Uses `link`, because `rename` would replace the file. */
-async function linked(draft: string, file: string): Promise<boolean> {
+async function linkIfAbsent(draft: string, file: string): Promise<boolean> {
   try {
     await link(draft, file);
     return true;
@@ -72,7 +72,7 @@ export class TokenFile {
 
   /** Throws `ConfigError` if the file cannot be read, belongs to other users or is readable for them, or contains no token. */
   static async open(file: string, log: Pick<Logger, "error" | "info">): Promise<TokenFile> {
-    const version = await versionOf(file);
+    const version = await readVersion(file);
     const opened = new TokenFile(file, log, { digest: await readDigest(file), version });
     opened.#checkedAt = Date.now();
     return opened;
@@ -90,7 +90,7 @@ export class TokenFile {
   }
 
   async #reload(): Promise<void> {
-    const version = await versionOf(this.#file);
+    const version = await readVersion(this.#file);
     if (version === this.#version) return;
     this.#version = version;
     try {
@@ -115,7 +115,7 @@ export class TokenFile {
 }
 
 /** Changes with the content and the permissions of `file`. Faults of the file are reported when it is read. */
-async function versionOf(file: string): Promise<string> {
+async function readVersion(file: string): Promise<string> {
   try {
     const { ctimeNs, ino, mtimeNs, size } = await stat(file, { bigint: true });
     return [ino, size, mtimeNs, ctimeNs].join(":");
@@ -125,7 +125,7 @@ async function versionOf(file: string): Promise<string> {
 }
 
 async function readDigest(file: string): Promise<Buffer> {
-  const token = (await readPrivate(file, "token")).trim();
+  const token = (await readPrivateFile(file, "token")).trim();
   const advice = "Create one with `claude-agents-mcp token`.";
   if (token === "") throw new ConfigError(`The token file ${file} is empty. ${advice}`);
   if (token.length < MIN_LENGTH) {

@@ -41,9 +41,9 @@ export class EventCounters {
     "turn.ended": (data) => this.#countTurn(data),
     message: ({ message }) => this.#countResult(message),
     "permission.asked": ({ requestId }, at, asked) => void asked.set(requestId, at),
-    "permission.answered": (data, at, asked) => this.#countAnswer("permission", data, waited(data, at, asked)),
+    "permission.answered": (data, at, asked) => this.#countAnswer("permission", data, waitedMs(data, at, asked)),
     "question.asked": ({ requestId }, at, asked) => void asked.set(requestId, at),
-    "question.answered": (data, at, asked) => this.#countAnswer("question", data, waited(data, at, asked)),
+    "question.answered": (data, at, asked) => this.#countAnswer("question", data, waitedMs(data, at, asked)),
     "request.passed": () => undefined,
     "background.changed": () => undefined,
     notice: ({ kind }) => {
@@ -74,6 +74,6 @@ export class EventCounters {
   }
 }
 
-function waited({ requestId }: Answered, at: number, asked: ReadonlyMap<string, number>): number {
+function waitedMs({ requestId }: Answered, at: number, asked: ReadonlyMap<string, number>): number {
   return at - (asked.get(requestId) ?? at);
 }

@@ -17,18 +17,18 @@ const REQUEST_KINDS = ["permission", "question"] as const;
 const PHASES = ["starting", "live", "ending"] as const;
 
 /** Values read for a scrape. */
-interface Found {
+interface ScrapeData {
   readonly counts: Awaited<ReturnType<GaugeSources["store"]["maintenance"]["count"]>>;
   readonly requests: readonly OpenRequest[];
   /** Processes that wait for a slot. */
   readonly waiting: number;
   /** Processes of this server. */
   readonly own: readonly FoundProcess[];
-  readonly use: Use | undefined;
+  readonly use: ResourceUse | undefined;
   readonly spares: number;
 }
 
-interface Value {
+interface GaugeValue {
   readonly labels?: Readonly<Record<string, string>>;
   /** `undefined` if unknown, because an unset gauge would report 0. */
   readonly value: number | undefined;
@@ -37,7 +37,7 @@ interface Value {
 /**
  * Computes the values of each gauge of `readAtScrape`, by its name in instruments.ts. Without a store the gauges have no value.
  */
-const VALUES: Readonly<Record<keyof ScrapedGauges, (found: Found) => readonly Value[]>> = {
+const VALUES: Readonly<Record<keyof ScrapedGauges, (found: ScrapeData) => readonly GaugeValue[]>> = {
   sessions: ({ counts }) => SessionStatus.options.map((status) => ({ labels: { status }, value: counts[status] ?? 0 })),
   openRequests: ({ requests }) =>
     REQUEST_KINDS.map((kind) => ({ labels: { kind }, value: requests.filter((each) => each.kind === kind).length })),
@@ -75,7 +75,7 @@ function isScrapedGauge(name: string): name is keyof ScrapedGauges {
   return Object.hasOwn(VALUES, name);
 }
 
-async function readSources({ spares, store }: GaugeSources): Promise<Found> {
+async function readSources({ spares, store }: GaugeSources): Promise<ScrapeData> {
   const [counts, atWork] = await Promise.all([store.maintenance.count(), store.leases.atWork()]);
   const processes = atWork.flatMap(processOf);
   const own = processes.filter(({ nodeId, waiting }) => !waiting && nodeId === store.nodeId);
@@ -85,7 +85,7 @@ async function readSources({ spares, store }: GaugeSources): Promise<Found> {
     requests: atWork.flatMap(({ state }) => state.requests),
     waiting: processes.filter(({ waiting }) => waiting).length,
     own,
-    use: await useOf(known),
+    use: await readUse(known),
     spares: spares.available,
   };
 }
@@ -100,13 +100,13 @@ function processOf({ owner, state: { process } }: SessionRecord) {
 
 /** Resource usage of processes, from Linux's /proc. */
 
-interface Use {
+interface ResourceUse {
   readonly memoryBytes: number;
   /** Includes children that have ended. */
   readonly cpuSeconds: number;
 }
 
-interface Known {
+interface KnownProcess {
   readonly pid: number;
   /** Start time in /proc, which differs if another process has reused the pid. */
   readonly startedAt: string | undefined;
@@ -119,9 +119,9 @@ const TICKS = 100;
 const [CPU_FROM, CPU_TO, STARTED] = [11, 15, 19];
 
 /** Sums up all processes; `undefined` if the system has no /proc. */
-async function useOf(processes: readonly Known[]): Promise<Use | undefined> {
+async function readUse(processes: readonly KnownProcess[]): Promise<ResourceUse | undefined> {
   if (process.platform !== "linux") return undefined;
-  const uses = await Promise.all(processes.map(useOfOne));
+  const uses = await Promise.all(processes.map(readProcessUse));
   return {
     memoryBytes: uses.reduce((sum, use) => sum + (use?.memoryBytes ?? 0), 0),
     cpuSeconds: uses.reduce((sum, use) => sum + (use?.cpuSeconds ?? 0), 0),
@@ -129,8 +129,8 @@ async function useOf(processes: readonly Known[]): Promise<Use | undefined> {
 }
 
 /** Resolves to `undefined` if the process has ended. */
-async function useOfOne({ pid, startedAt }: Known): Promise<Use | undefined> {
-  const [stat, status] = await Promise.all([read(pid, "stat"), read(pid, "status")]);
+async function readProcessUse({ pid, startedAt }: KnownProcess): Promise<ResourceUse | undefined> {
+  const [stat, status] = await Promise.all([readProcFile(pid, "stat"), readProcFile(pid, "status")]);
   if (stat === undefined || status === undefined) return undefined;
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   if (startedAt !== undefined && fields[STARTED] !== startedAt) return undefined;
@@ -139,6 +139,6 @@ async function useOfOne({ pid, startedAt }: Known): Promise<Use | undefined> {
   return { memoryBytes: Number(kilobytes) * 1024, cpuSeconds: ticks / TICKS };
 }
 
-async function read(pid: number, name: string): Promise<string | undefined> {
+async function readProcFile(pid: number, name: string): Promise<string | undefined> {
   return readFile(`/proc/${String(pid)}/${name}`, "utf8").catch(() => undefined);
 }

@@ -67,7 +67,7 @@ export function createMetrics({ log, version, gaugeSources }: MetricsOptions): M
     },
     began(path, verb) {
       const began = performance.now();
-      const [route, method] = [routeOf(path), known(METHODS, verb)];
+      const [route, method] = [routeOf(path), knownOrOther(METHODS, verb)];
       all.openHttp.inc({ route });
       return (status) => {
         all.openHttp.dec({ route });
@@ -75,7 +75,7 @@ export function createMetrics({ log, version, gaugeSources }: MetricsOptions): M
         all.requestSeconds.observe({ route, method }, (performance.now() - began) / 1000);
       };
     },
-    refused: (reason) => all.refusals.inc({ reason: known(REFUSALS, reason) }),
+    refused: (reason) => all.refusals.inc({ reason: knownOrOther(REFUSALS, reason) }),
     slowReaderCut: () => all.slowReaders.inc(),
     delivery: (outcome) => all.deliveries.inc({ outcome }),
     async text() {
@@ -91,11 +91,11 @@ const METHODS = ["GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"];
 
 /** Cuts the ids of session and request off. */
 function routeOf(path: string): string {
-  return known(ROUTES, path.startsWith("/requests/") ? "/requests" : path);
+  return knownOrOther(ROUTES, path.startsWith("/requests/") ? "/requests" : path);
 }
 
 /** Never use client input as a label value: its cardinality is unbounded. */
-function known(words: readonly string[], word: string): string {
+function knownOrOther(words: readonly string[], word: string): string {
   return words.includes(word) ? word : "other";
 }
 

@@ -7,10 +7,10 @@ import {
 } from "@modelcontextprotocol/server";
 import { complete, type ArgumentKind } from "./completions.ts";
 import { asAppError, type ReportFault } from "../../tools/errors.ts";
-import { mayFollow } from "./prompts.ts";
+import { mayUsePrompt } from "./prompts.ts";
 import { callerOf } from "../caller.ts";
-import type { Offer, ServerOptions } from "../server-options.ts";
-import { refusalOf } from "../refusal.ts";
+import type { ServerContent, ServerOptions } from "../server-options.ts";
+import { toProtocolError } from "../protocol-errors.ts";
 
 type Params = CompleteRequest["params"];
 
@@ -18,22 +18,22 @@ type Params = CompleteRequest["params"];
 export async function answerCompletion(
   { argument, context: typedBefore, ref }: Params,
   context: ServerContext,
-  { library, prompts }: Offer,
+  { library, prompts }: ServerContent,
   { deps, log }: Pick<ServerOptions, "deps" | "log">,
 ): Promise<CompleteResult> {
   const caller = callerOf(context);
   const name = argument.name.slice(0, 200);
   let kind: ArgumentKind | undefined;
   if (ref.type === "ref/prompt") {
-    const prompt = prompts.find((each) => each.name === ref.name && mayFollow(caller, each));
+    const prompt = prompts.find((each) => each.name === ref.name && mayUsePrompt(caller, each));
     const found = prompt?.arguments.find((each) => each.name === argument.name);
-    if (!found) throw nothing(`argument ${name} of the prompt ${ref.name.slice(0, 200)}`);
+    if (!found) throw unknownTarget(`argument ${name} of the prompt ${ref.name.slice(0, 200)}`);
     ({ kind } = found);
   } else {
     const document = library.documents.find(({ uriTemplate }) => uriTemplate === ref.uri);
     const isPage = library.pages.some(({ uri }) => uri === ref.uri);
     if (!isPage && !document?.uriTemplate.includes(argument.name)) {
-      throw nothing(`variable ${name} of the resource ${ref.uri.slice(0, 200)}`);
+      throw unknownTarget(`variable ${name} of the resource ${ref.uri.slice(0, 200)}`);
     }
     kind = argument.name === "id" ? "session" : undefined;
   }
@@ -44,10 +44,10 @@ export async function answerCompletion(
     return { completion: { ...(await complete(typed, caller, await deps())) } };
   } catch (error) {
     const report: ReportFault = (fault, cause) => log.error("a completion failed", { fault, error: cause });
-    throw refusalOf(asAppError(error, report));
+    throw toProtocolError(asAppError(error, report));
   }
 }
 
-function nothing(what: string): ProtocolError {
+function unknownTarget(what: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, `Error [INVALID_ARGUMENT]: there is no ${what}.`);
 }

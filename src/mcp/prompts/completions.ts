@@ -10,7 +10,7 @@ import type { ToolDeps } from "../../tools/define.ts";
 
 export type ArgumentKind = "session" | "model" | "agent" | "skill" | "folder";
 
-export interface Typed {
+export interface CompletionInput {
   readonly kind: ArgumentKind;
   /** The input so far. */
   readonly text: string;
@@ -32,7 +32,11 @@ const MAX_SESSIONS = 500;
 /** Maximum number of sessions whose log is read. */
 const MAX_LOGS = 5;
 
-export async function complete({ cwd, kind, text }: Typed, caller: Caller, deps: ToolDeps): Promise<Completion> {
+export async function complete(
+  { cwd, kind, text }: CompletionInput,
+  caller: Caller,
+  deps: ToolDeps,
+): Promise<Completion> {
   if (!caller.scopes.includes("read")) return completion([]);
   const engine = deps.engine.forCaller(caller);
   const { principal } = caller;
@@ -40,18 +44,18 @@ export async function complete({ cwd, kind, text }: Typed, caller: Caller, deps:
     const query = { principal, limit: MAX_LOGS };
     const near = cwd === undefined ? [] : await engine.list({ ...query, cwd });
     const records = near.length > 0 ? near : await engine.list(query);
-    const reported = await Promise.all(records.map(async (record) => reportedBy(record, kind, deps)));
-    return completion(unique(reported.flat()).filter((name) => begins(name, text)));
+    const reported = await Promise.all(records.map(async (record) => readReported(record, kind, deps)));
+    return completion(unique(reported.flat()).filter((name) => hasPrefix(name, text)));
   }
   const records = await engine.list({ principal, limit: MAX_SESSIONS });
   const isAll = records.length < MAX_SESSIONS;
   if (kind === "session") {
-    const ids = records.filter((record) => isMeant(record, text)).map(({ id }) => id);
+    const ids = records.filter((record) => matchesSession(record, text)).map(({ id }) => id);
     return completion(ids, isAll);
   }
   if (kind === "model") {
     return completion(
-      unique(records.flatMap(modelsOf)).filter((name) => begins(name, text)),
+      unique(records.flatMap(modelsOf)).filter((name) => hasPrefix(name, text)),
       isAll,
     );
   }
@@ -67,8 +71,8 @@ function completion(found: readonly string[], isAll = true): Completion {
 }
 
 /** True if `text` begins the id, or each of its words begins a word of the title. */
-function isMeant({ id, spec, title = spec.title ?? "" }: SessionRecord, text: string): boolean {
-  if (begins(id, text)) return true;
+function matchesSession({ id, spec, title = spec.title ?? "" }: SessionRecord, text: string): boolean {
+  if (hasPrefix(id, text)) return true;
   const words = title.toLowerCase().split(/\s+/);
   const asked = text
     .toLowerCase()
@@ -90,10 +94,10 @@ const Init = z.object({
 });
 
 /** Number of events in which a process reports its agents and skills, because `init` is among the first messages. */
-const BEGINNING = 50;
+const INIT_EVENTS = 50;
 
-async function reportedBy({ id, principal }: SessionRecord, kind: "agent" | "skill", { engine }: ToolDeps) {
-  const events = await engine.read(principal, id, 1, BEGINNING).catch(() => []);
+async function readReported({ id, principal }: SessionRecord, kind: "agent" | "skill", { engine }: ToolDeps) {
+  const events = await engine.read(principal, id, 1, INIT_EVENTS).catch(() => []);
   const inits = events.flatMap((event) =>
     event.type === "message" ? (Init.safeParse(event.data.message).data ?? []) : [],
   );
@@ -101,7 +105,7 @@ async function reportedBy({ id, principal }: SessionRecord, kind: "agent" | "ski
   return (kind === "agent" ? init?.agents : init?.skills) ?? [];
 }
 
-function begins(name: string, text: string): boolean {
+function hasPrefix(name: string, text: string): boolean {
   return name.toLowerCase().startsWith(text.toLowerCase());
 }
 

@@ -4,7 +4,7 @@ import { Folder, ModelName } from "../../domain/options.ts";
 import { answer } from "../../engine/actions/answering.ts";
 import { start } from "../../engine/actions/begin.ts";
 import { events } from "../../engine/actions/reading.ts";
-import { definePrompt } from "./prompt.ts";
+import { definePrompt } from "./define-prompt.ts";
 
 const Input = z.strictObject({
   task: z.string().min(1).max(100_000).describe("task for Claude Code"),
@@ -34,10 +34,10 @@ export const delegate = definePrompt({
 ${task}
 </task>
 
-1. Start it: claude_code ${call({ prompt: "...", ...given, waitMs: 30_000 })}
+1. Start it: claude_code ${formatArguments({ prompt: "...", ...given, waitMs: 30_000 })}
    Claude Code sees nothing of our conversation: put into the prompt the task, what it has to know, and how it can tell that
    it is done.${named} Keep the sessionId.
-2. While there is no result: claude_code_check ${call({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
+2. While there is no result: claude_code_check ${formatArguments({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
    The call waits by itself. Do not start the task a second time.
 3. ${scopes.includes(answer.scope) ? ANSWERING : WAITING}
 4. With the result: read isError and the text, and look at the changes with claude_code_session (action diff). Send
@@ -53,6 +53,6 @@ const ANSWERING = `Answer every entry of actions[]: claude_code_check, action re
 const WAITING = `Entries of actions[] wait for another approver: you cannot answer them. Tell me about them and keep polling.`;
 
 /** Writes the arguments of a tool call into a prompt. */
-export function call(args: JsonObject): string {
+export function formatArguments(args: JsonObject): string {
   return JSON.stringify(args);
 }

@@ -8,11 +8,11 @@ import {
 } from "@modelcontextprotocol/server";
 import { requireScope } from "../../engine/actions/scope.ts";
 import { asAppError, type ReportFault } from "../../tools/errors.ts";
-import type { Prompt } from "./prompt.ts";
-import { mayFollow } from "./prompts.ts";
+import type { Prompt } from "./define-prompt.ts";
+import { mayUsePrompt } from "./prompts.ts";
 import { callerOf } from "../caller.ts";
 import type { ServerOptions } from "../server-options.ts";
-import { refusalOf } from "../refusal.ts";
+import { toProtocolError } from "../protocol-errors.ts";
 
 interface PromptAnswers {
   list(context: ServerContext): ListPromptsResult;
@@ -27,7 +27,7 @@ export function promptAnswers(
   return {
     list: (context) => ({
       prompts: prompts
-        .filter((prompt) => mayFollow(callerOf(context), prompt))
+        .filter((prompt) => mayUsePrompt(callerOf(context), prompt))
         .map(({ arguments: all, description, name, title }) => ({
           name,
           title,
@@ -36,7 +36,7 @@ export function promptAnswers(
         })),
     }),
     get: async ({ arguments: args, name }, context) => {
-      const prompt = prompts.find((each) => each.name === name) ?? unknown(name, prompts);
+      const prompt = prompts.find((each) => each.name === name) ?? throwUnknownPrompt(name, prompts);
       try {
         const caller = callerOf(context);
         for (const scope of prompt.scopes) requireScope(caller, scope, `The prompt ${name}`);
@@ -45,13 +45,13 @@ export function promptAnswers(
       } catch (error) {
         const report: ReportFault = (fault, cause) =>
           log.error("a prompt failed", { fault, prompt: name, error: cause });
-        throw refusalOf(asAppError(error, report));
+        throw toProtocolError(asAppError(error, report));
       }
     },
   };
 }
 
-function unknown(name: string, prompts: readonly Prompt[]): never {
+function throwUnknownPrompt(name: string, prompts: readonly Prompt[]): never {
   const there = prompts.map((prompt) => prompt.name).join(", ");
   throw new ProtocolError(
     ProtocolErrorCode.InvalidParams,

@@ -8,8 +8,8 @@ import { events } from "../../engine/actions/reading.ts";
 import { cutText } from "../../view/size.ts";
 import { summaryOf } from "../../view/summary.ts";
 import { readResult, viewSession, type SessionView } from "../../tools/session-view.ts";
-import { call } from "./delegate.ts";
-import { definePrompt } from "./prompt.ts";
+import { formatArguments } from "./delegate.ts";
+import { definePrompt } from "./define-prompt.ts";
 
 const Input = z.strictObject({ sessionId: SessionId.describe("session to continue") });
 
@@ -32,16 +32,16 @@ export const resume = definePrompt({
     const { state } = record;
     const parts = [
       `Continue session ${sessionId}. It is ${statusOf(state)}; model calls so far: ${String(state.totals.turns)}.`,
-      ...lastOf(state, await readResult(view, record)),
-      ...(await requestsOf(view, state)),
-      ...queueOf(state),
-      nextOf(sessionId, state),
+      ...lastResultText(state, await readResult(view, record)),
+      ...(await readRequests(view, state)),
+      ...queueText(state),
+      nextStepText(sessionId, state),
     ];
     return parts.join("\n\n");
   },
 });
 
-function lastOf({ lastTurnEventId, turn }: SessionState, result: JsonObject | undefined): string[] {
+function lastResultText({ lastTurnEventId, turn }: SessionState, result: JsonObject | undefined): string[] {
   if (turn) return ["A turn is running."];
   if (!result) return lastTurnEventId === null ? ["It has had no prompt yet."] : [];
   const { advice, errorSubtype, isError, warnings } = result;
@@ -52,7 +52,7 @@ function lastOf({ lastTurnEventId, turn }: SessionState, result: JsonObject | un
   return [`${how}${note} Its result:\n\n<result>\n${text}\n</result>`];
 }
 
-async function requestsOf(view: SessionView, { requests }: SessionState): Promise<string[]> {
+async function readRequests(view: SessionView, { requests }: SessionState): Promise<string[]> {
   if (requests.length === 0) return [];
   const lines = requests.map(async ({ eventId, kind, requestId, toolName }) => {
     const request = requestOf((await view.read(eventId, 1)).at(0));
@@ -61,7 +61,7 @@ async function requestsOf(view: SessionView, { requests }: SessionState): Promis
   return [`Open requests:\n${(await Promise.all(lines)).join("\n")}`];
 }
 
-function queueOf({ queue }: SessionState): string[] {
+function queueText({ queue }: SessionState): string[] {
   const held = queue.filter(({ held: isHeld }) => isHeld).length;
   const waiting = queue.length - held;
   return [
@@ -70,15 +70,15 @@ function queueOf({ queue }: SessionState): string[] {
   ];
 }
 
-function nextOf(sessionId: string, { requests, closed, lastEventId, turn }: SessionState): string {
+function nextStepText(sessionId: string, { requests, closed, lastEventId, turn }: SessionState): string {
   if (closed?.reason === "cancelled") {
     return "It was cancelled and takes no more prompts: start a new session (claude_code) for what is left to do.";
   }
   const from = requests[0]?.eventId ?? lastEventId + 1;
-  const poll = `claude_code_check ${call({ action: "poll", sessionId, cursor: from })}`;
+  const poll = `claude_code_check ${formatArguments({ action: "poll", sessionId, cursor: from })}`;
   if (requests.length > 0) {
     return `Read the requests with ${poll}, answer each (respond_permission, or answer_question), and follow it to its end.`;
   }
   if (turn) return `Follow it to its end with ${poll}.`;
-  return `Read its history with claude_code_check ${call({ action: "poll", sessionId, cursor: 1, waitMs: 0 })}. Tell me where it stands and what you would do next; then go on with claude_code_reply ${call({ sessionId, prompt: "...", waitMs: 30_000 })}.`;
+  return `Read its history with claude_code_check ${formatArguments({ action: "poll", sessionId, cursor: 1, waitMs: 0 })}. Tell me where it stands and what you would do next; then go on with claude_code_reply ${formatArguments({ sessionId, prompt: "...", waitMs: 30_000 })}.`;
 }

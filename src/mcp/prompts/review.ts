@@ -8,8 +8,8 @@ import { get } from "../../engine/actions/reading.ts";
 import { start } from "../../engine/actions/begin.ts";
 import { requireScope } from "../../engine/actions/scope.ts";
 import type { ToolDeps } from "../../tools/define.ts";
-import { call } from "./delegate.ts";
-import { definePrompt } from "./prompt.ts";
+import { formatArguments } from "./delegate.ts";
+import { definePrompt } from "./define-prompt.ts";
 
 const Input = z.strictObject({
   sessionId: SessionId.exactOptional().describe("session whose changes to review"),
@@ -30,10 +30,10 @@ export const review = definePrompt({
         "cannot be combined with sessionId: a session has its own folder. Give one of them.",
       );
     }
-    if (sessionId !== undefined) return ofSession(sessionId, caller, await deps());
+    if (sessionId !== undefined) return reviewSessionText(sessionId, caller, await deps());
     if (cwd === undefined) throw invalidArgument("sessionId", "is required, or cwd to review a folder.");
     requireScope(caller, start.scope, "Having a folder reviewed");
-    return ofFolder(cwd);
+    return reviewFolderText(cwd);
   },
 });
 
@@ -41,14 +41,14 @@ const JUDGING = `Judge whether it does what was asked, what it breaks, which cas
    belong there.`;
 const REPORT = `Report the findings, most severe first: file and line, what is wrong, what to do. Say so if there are none.`;
 
-async function ofSession(sessionId: string, caller: Caller, { engine }: ToolDeps): Promise<string> {
+async function reviewSessionText(sessionId: string, caller: Caller, { engine }: ToolDeps): Promise<string> {
   const { state } = await engine.forCaller(caller).get(caller.principal, sessionId);
   const running = state.turn ? " A turn is running: what you see is not final." : "";
   return `Review what session ${sessionId} has changed. It is ${statusOf(state)}; model calls so far: ${String(state.totals.turns)}.${running} Change nothing.
 
-1. The changes: claude_code_session ${call({ action: "diff", sessionId })}
+1. The changes: claude_code_session ${formatArguments({ action: "diff", sessionId })}
    files has its own edits as patches; git has the state of its folder, including changes by its shell commands.
-2. The conversation: claude_code_check ${call({ action: "poll", sessionId, cursor: 1, waitMs: 0 })}
+2. The conversation: claude_code_check ${formatArguments({ action: "poll", sessionId, cursor: 1, waitMs: 0 })}
    Continue with nextCursor while truncatedFields names events.
 3. ${JUDGING}
 4. ${REPORT}`;
@@ -67,12 +67,12 @@ const WRITING = ["Edit", "Write", "NotebookEdit"];
 const ASSIGNMENT =
   "Review what has changed in this folder since the last commit: git status, git diff HEAD, and the new files. Judge whether it does what it seems meant to do, what it breaks, which cases it misses, what is not tested. Change nothing. Report the findings, most severe first, with file and line.";
 
-function ofFolder(cwd: string): string {
+function reviewFolderText(cwd: string): string {
   const args = { prompt: ASSIGNMENT, cwd, allowedTools: READING, disallowedTools: WRITING, waitMs: 30_000 };
   return `Have Claude Code review what has changed in ${cwd}. It must not change anything.
 
-1. claude_code ${call(args)}
-2. While there is no result: claude_code_check ${call({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
+1. claude_code ${formatArguments(args)}
+2. While there is no result: claude_code_check ${formatArguments({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
    Deny every request that is not for reading.
 3. Verify each finding yourself, as far as you can. ${REPORT}`;
 }

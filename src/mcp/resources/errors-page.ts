@@ -1,14 +1,14 @@
 import { ErrorCode } from "../../domain/refusal.ts";
 import type { Page } from "./resource.ts";
 
-interface Explained {
+interface Explanation {
   /** Condition under which a call fails with the code. */
   readonly when: string;
   readonly todo: string;
 }
 
 /** Explains every `ErrorCode`, for the page and for docs/tools.md. */
-export const ERRORS: Readonly<Record<ErrorCode, Explained>> = {
+export const ERRORS: Readonly<Record<ErrorCode, Explanation>> = {
   INVALID_ARGUMENT: {
     when: "an argument is missing, wrong, unknown, or conflicts with another",
     todo: "Fix the argument that the message names and call again.",

@@ -14,16 +14,16 @@ export function optionsReference(): string {
   return [
     "# Options of a session",
     "Given to claude_code, beside `prompt`. An unknown name is an error, at any depth.",
-    list(rows.filter((row) => !isAdvanced(row))),
+    renderRows(rows.filter((row) => !isAdvanced(row))),
     "## In `advanced`",
     "They can also be given at the top level. `endWithClient` applies to one prompt; claude_code_reply accepts it too.",
-    list(rows.filter(isAdvanced)),
+    renderRows(rows.filter(isAdvanced)),
     ...sections(schema),
     "",
   ].join("\n\n");
 }
 
-function list(rows: readonly Row[]): string {
+function renderRows(rows: readonly Row[]): string {
   return rows
     .map((row) => {
       // An option with a default is required in the parsed options only.
@@ -38,7 +38,7 @@ function sections({ properties = {} }: Schema): string[] {
   const headings = new Map<string, string[]>();
   for (const [name, each] of Object.entries(properties)) {
     for (const { form, path, schema } of isSchema(each) ? objectsIn(each, name) : []) {
-      const fields = `${form}\n\n${list(rowsOf(schema))}`;
+      const fields = `${form}\n\n${renderRows(rowsOf(schema))}`;
       headings.set(fields, [...(headings.get(fields) ?? []), code(path)]);
     }
   }
@@ -91,14 +91,14 @@ export function rowsOf({ properties = {}, required = [] }: Schema): Row[] {
     .map(([name, schema]) => ({
       name,
       required: required.includes(name),
-      type: typeOf(schema),
-      ...described(schema.description ?? ""),
+      type: describeType(schema),
+      ...splitDefault(schema.description ?? ""),
     }));
 }
 
 const DEFAULT = "Default: ";
 
-function described(text: string): Pick<Row, "meaning" | "fallback"> {
+function splitDefault(text: string): Pick<Row, "meaning" | "fallback"> {
   const at = text.lastIndexOf(DEFAULT);
   if (at < 0) return { meaning: sentence(text), fallback: undefined };
   return { meaning: sentence(text.slice(0, at).trim()), fallback: text.slice(at + DEFAULT.length) };
@@ -118,16 +118,16 @@ export function wordsOf({ required, meaning, fallback }: Row): string {
 
 export const code = (text: unknown): string => `\`${String(text)}\``;
 
-function typeOf(schema: Schema): string {
+function describeType(schema: Schema): string {
   if (schema.enum) return schema.enum.map(code).join(", ");
   if (schema.const !== undefined) return code(schema.const);
   const forms = schema.anyOf ?? schema.oneOf;
-  if (forms) return [...new Set(forms.filter(isSchema).map(typeOf))].join(" or ");
-  if (schema.type === "array") return `array of ${isSchema(schema.items) ? typeOf(schema.items) : "object"}`;
-  return schema.type === "integer" || schema.type === "number" ? range(schema) : String(schema.type);
+  if (forms) return [...new Set(forms.filter(isSchema).map(describeType))].join(" or ");
+  if (schema.type === "array") return `array of ${isSchema(schema.items) ? describeType(schema.items) : "object"}`;
+  return schema.type === "integer" || schema.type === "number" ? describeRange(schema) : String(schema.type);
 }
 
-function range({ exclusiveMinimum, maximum, minimum, type }: Schema): string {
+function describeRange({ exclusiveMinimum, maximum, minimum, type }: Schema): string {
   const most = maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
   if (minimum !== undefined && most !== undefined) return `${String(type)}, ${String(minimum)} to ${String(most)}`;
   const bounds = [

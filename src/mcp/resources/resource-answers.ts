@@ -11,12 +11,12 @@ import { requireScope } from "../../engine/actions/scope.ts";
 import type { Logger } from "../../engine/ports.ts";
 import type { ToolDeps } from "../../tools/define.ts";
 import { asAppError, type ReportFault } from "../../tools/errors.ts";
-import type { ToolName } from "../../tools/listed.ts";
-import { limitsOf, type Said } from "../call.ts";
+import type { ToolName } from "../../tools/tool-names.ts";
+import { limitsOf, type ClientFacts } from "../tool-call.ts";
 import { callerOf } from "../caller.ts";
-import { refusal } from "../refusal.ts";
+import { resourceError } from "../protocol-errors.ts";
 import type { Subscriptions } from "../watch/subscriptions.ts";
-import { find, type Found, type Library, type Reading } from "./resource.ts";
+import { findResource, type FoundResource, type Library, type ReadingCaller } from "./resource.ts";
 
 interface ResourceOptions {
   readonly limits: { readonly maxWaitMs?: number | undefined };
@@ -33,16 +33,16 @@ interface ResourceAnswers {
 }
 
 /** Scope required for all resources. */
-const SCOPE = events.scope;
+const READ_SCOPE = events.scope;
 
 /** Answers requests for resources. */
 export function resourceAnswers(
   library: Library,
-  saidByClient: () => Pick<Said, "clientInfo">,
+  saidByClient: () => Pick<ClientFacts, "clientInfo">,
   options: ResourceOptions,
 ): ResourceAnswers {
   const { documents, pages } = library;
-  const mayRead = (context: ServerContext) => callerOf(context).scopes.includes(SCOPE);
+  const mayRead = (context: ServerContext) => callerOf(context).scopes.includes(READ_SCOPE);
   return {
     list: (context) => ({
       resources: (mayRead(context) ? pages : []).map(({ uri, name, title, description, mimeType }) => ({
@@ -67,13 +67,13 @@ export function resourceAnswers(
     read: async ({ uri }, context) => {
       const caller = callerOf(context);
       await requireReading(uri, caller, options);
-      const found = find(library, uri);
-      if (!found) throw new ResourceNotFoundError(uri.slice(0, URI_SHOWN), nothingAt(uri, library));
+      const found = findResource(library, uri);
+      if (!found) throw new ResourceNotFoundError(uri.slice(0, URI_SHOWN), unknownResourceText(uri, library));
       if ("page" in found) {
         const limits = limitsOf(context, saidByClient(), options.limits);
         return { contents: [{ uri, mimeType: found.page.mimeType, text: found.page.text(limits) }] };
       }
-      return read(uri, found, { ...caller, signal: context.mcpReq.signal }, options);
+      return readDocument(uri, found, { ...caller, signal: context.mcpReq.signal }, options);
     },
   };
 }
@@ -90,28 +90,28 @@ export async function subscribe(
     if (!subscriptions.has(uri)) await subscriptions.add(uri, callerOf(context));
   } catch (error) {
     const report: ReportFault = (fault, cause) => log.error("a resource cannot be followed", { fault, error: cause });
-    throw refusal(uri.slice(0, URI_SHOWN), asAppError(error, report, toolNames));
+    throw resourceError(uri.slice(0, URI_SHOWN), asAppError(error, report, toolNames));
   }
 }
 
 /** Checks the scope before looking for the resource. Audits the refusal, as tools do. */
 async function requireReading(uri: string, caller: Caller, { deps }: ResourceOptions): Promise<void> {
   try {
-    requireScope(caller, SCOPE, "Reading resources");
+    requireScope(caller, READ_SCOPE, "Reading resources");
   } catch (error) {
     const { audit } = await deps();
     audit?.({ principal: caller.principal, tool: "resources/read", outcome: "PERMISSION_DENIED" });
-    throw refusal(
+    throw resourceError(
       uri,
       asAppError(error, () => undefined),
     );
   }
 }
 
-async function read(
+async function readDocument(
   uri: string,
-  found: Exclude<Found, { page: unknown }>,
-  reading: Reading,
+  found: Exclude<FoundResource, { page: unknown }>,
+  reading: ReadingCaller,
   options: ResourceOptions,
 ): Promise<ReadResourceResult> {
   const { document, query, sessionId } = found;
@@ -123,14 +123,14 @@ async function read(
   } catch (error) {
     const { log, toolNames } = options;
     const report: ReportFault = (fault, cause) => log.error("a resource failed", { fault, uri, error: cause });
-    throw refusal(uri, asAppError(error, report, toolNames));
+    throw resourceError(uri, asAppError(error, report, toolNames));
   }
 }
 
 /** Maximum length of a URI in an error, characters. No valid URI of this server is longer. */
 const URI_SHOWN = 1_000;
 
-function nothingAt(uri: string, { documents, pages }: Library): string {
+function unknownResourceText(uri: string, { documents, pages }: Library): string {
   const there = [...pages.map((page) => page.uri), ...documents.map(({ uriTemplate }) => uriTemplate)];
   return `There is no resource ${uri.slice(0, 200)}. There are: ${there.join(", ")}.`;
 }

@@ -3,7 +3,7 @@ import type { ToolDeps, ToolLimits } from "../../tools/define.ts";
 
 /** Resources that a model can read besides calling tools: pages, and sessions as documents. Independent of the protocol. */
 
-export interface Described {
+export interface ResourceInfo {
   readonly name: string;
   readonly title: string;
   readonly description: string;
@@ -11,23 +11,23 @@ export interface Described {
 }
 
 /** Text for all callers, written without the engine. */
-export interface Page extends Described {
+export interface Page extends ResourceInfo {
   readonly uri: string;
   text(limits: ToolLimits): string;
 }
 
-export interface Reading extends Caller {
+export interface ReadingCaller extends Caller {
   readonly signal: AbortSignal;
 }
 
 /** Document that exists for each session. */
-export interface SessionDocument extends Described {
+export interface SessionDocument extends ResourceInfo {
   /** URI template by RFC 6570, as listed. */
   readonly uriTemplate: string;
   /** Part of the URI after the session's id. */
   readonly path: string;
   /** Throws `AppError`. */
-  read(sessionId: string, query: URLSearchParams, reading: Reading, deps: ToolDeps): Promise<string>;
+  read(sessionId: string, query: URLSearchParams, reading: ReadingCaller, deps: ToolDeps): Promise<string>;
 }
 
 export interface Library {
@@ -35,12 +35,12 @@ export interface Library {
   readonly documents: readonly SessionDocument[];
 }
 
-export type Found =
+export type FoundResource =
   | { readonly page: Page }
   | { readonly document: SessionDocument; readonly sessionId: string; readonly query: URLSearchParams };
 
 /** Returns the page or document at `uri`; `undefined` if there is none. */
-export function find({ pages, documents }: Library, uri: string): Found | undefined {
+export function findResource({ pages, documents }: Library, uri: string): FoundResource | undefined {
   const page = pages.find((each) => each.uri === uri);
   if (page) return { page };
   const [, sessionId, path, query] = SESSION_URI.exec(uri) ?? [];

@@ -6,7 +6,7 @@ import { assembleCheck } from "../../view/check.ts";
 import { readShown } from "../../tools/check/events.ts";
 import { readRequest } from "../../tools/check/request.ts";
 import { viewSession } from "../../tools/session-view.ts";
-import type { Reading, SessionDocument } from "./resource.ts";
+import type { ReadingCaller, SessionDocument } from "./resource.ts";
 
 const [EVENTS, MAX_EVENTS] = [100, 1_000];
 /** Maximum bytes of JSON in a page of events. */
@@ -37,14 +37,14 @@ export const sessionEvents: SessionDocument = {
       cursor: Number.MAX_SAFE_INTEGER,
       limit: MAX_EVENTS,
     });
-    return JSON.stringify(await eventsOf(sessionId, { cursor, limit }, reading, deps));
+    return JSON.stringify(await readEvents(sessionId, { cursor, limit }, reading, deps));
   },
 };
 
-async function eventsOf(
+async function readEvents(
   sessionId: string,
   { cursor, limit }: { cursor: number; limit: number },
-  reading: Reading,
+  reading: ReadingCaller,
   deps: ToolDeps,
 ) {
   const client = { elicitation: false, tasks: false } as const;

@@ -13,13 +13,13 @@ import type { ToolCall, ToolDeps } from "../../tools/define.ts";
 import { actingCaller } from "../../tools/scope.ts";
 import { viewSession } from "../../tools/session-view.ts";
 import { readTaskId } from "./task-id.ts";
-import { isRunning, tellTask, type Found, type Task } from "./task.ts";
+import { isRunning, describeTask, type FoundTask, type Task } from "./task.ts";
 
 /** Methods of a client on its task. */
 
 export type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
-const SCOPE: Readonly<Record<TaskMethod, Scope>> = {
+const METHOD_SCOPES: Readonly<Record<TaskMethod, Scope>> = {
   "tasks/get": events.scope,
   "tasks/update": answer.scope,
   "tasks/cancel": interruptPrompt.scope,
@@ -35,7 +35,7 @@ export async function runTaskMethod(
   all: ToolDeps,
 ): Promise<Task | undefined> {
   const deps = { ...all, engine: all.engine.forCaller(call) };
-  const scope = SCOPE[method];
+  const scope = METHOD_SCOPES[method];
   const note = (structured: JsonObject, isError: boolean) => {
     const about = { call, raw: {}, tool: method, scope };
     const entry = entryOf(about, { isError, structured });
@@ -43,7 +43,7 @@ export async function runTaskMethod(
   };
   try {
     requireScope(call, scope, method);
-    const found = await find(params, call, deps);
+    const found = await findTask(params, call, deps);
     const task = await METHODS[method](found, call, deps);
     note({ sessionId: found.view.id }, false);
     return task;
@@ -53,11 +53,11 @@ export async function runTaskMethod(
   }
 }
 
-type Method = (found: Found, call: ToolCall, deps: ToolDeps) => Promise<Task | undefined>;
+type Method = (found: FoundTask, call: ToolCall, deps: ToolDeps) => Promise<Task | undefined>;
 
 const METHODS: Readonly<Record<TaskMethod, Method>> = {
-  "tasks/get": async (found, call, deps) => tellTask(found, { call, deps }),
-  "tasks/update": update,
+  "tasks/get": async (found, call, deps) => describeTask(found, { call, deps }),
+  "tasks/update": updateTask,
   "tasks/cancel": async ({ prompt, view }, call, deps) => {
     const { promptId } = prompt.data;
     await interruptPrompt.run(actingCaller(call, deps), { sessionId: view.id, promptId });
@@ -66,7 +66,7 @@ const METHODS: Readonly<Record<TaskMethod, Method>> = {
 };
 
 /** Takes answers to open requests. Ignores others, because another approver may have answered first. */
-async function update({ prompt, view }: Found, call: ToolCall, deps: ToolDeps): Promise<undefined> {
+async function updateTask({ prompt, view }: FoundTask, call: ToolCall, deps: ToolDeps): Promise<undefined> {
   const { state } = await view.record();
   if (!isRunning(state, prompt)) return undefined;
   const unclear: string[] = [];
@@ -85,19 +85,19 @@ async function update({ prompt, view }: Found, call: ToolCall, deps: ToolDeps): 
 }
 
 /** Finds the prompt of `taskId`. Reports a task of another principal as unknown. */
-async function find(params: unknown, call: ToolCall, deps: ToolDeps): Promise<Found> {
+async function findTask(params: unknown, call: ToolCall, deps: ToolDeps): Promise<FoundTask> {
   const { taskId = "" } = Params.safeParse(params).data ?? {};
   const id = readTaskId(taskId);
   if (!id) throw noSuchTask();
   const view = viewSession(id.sessionId, call, deps);
-  const [prompt] = await view.read(id.eventId, 1).catch(unlessUnknown);
+  const [prompt] = await view.read(id.eventId, 1).catch(rethrowAsNoSuchTask);
   if (prompt?.type !== "prompt.queued" || prompt.id !== id.eventId || prompt.data.promptId !== id.promptId) {
     throw noSuchTask();
   }
   return { taskId, view, prompt };
 }
 
-function unlessUnknown(error: unknown): never {
+function rethrowAsNoSuchTask(error: unknown): never {
   throw error instanceof AppError && error.code === "SESSION_NOT_FOUND" ? noSuchTask() : error;
 }
 

@@ -11,24 +11,24 @@ export interface TaskId {
   readonly promptId: string;
 }
 
-const FORM = /^([\w-]{1,100})\.([1-9]\d{0,14})\.([\w-]{1,100})$/;
+const TASK_ID = /^([\w-]{1,100})\.([1-9]\d{0,14})\.([\w-]{1,100})$/;
 
 export function writeTaskId({ eventId, promptId, sessionId }: TaskId): string {
   return `${sessionId}.${String(eventId)}.${promptId}`;
 }
 
 export function readTaskId(text: string): TaskId | undefined {
-  const [, sessionId, eventId, promptId] = FORM.exec(text) ?? [];
+  const [, sessionId, eventId, promptId] = TASK_ID.exec(text) ?? [];
   if (sessionId === undefined || eventId === undefined || promptId === undefined) return undefined;
   return { sessionId, eventId: Number(eventId), promptId };
 }
 
 /** Maximum number of events read to find the prompt; more than a command writes before its prompt. */
-const FIRST = 64;
+const MAX_EVENTS_READ = 64;
 
 /** Presents a prompt as a task for a client with the Tasks extension. Resolves to `undefined` if the log has no such prompt. */
 export const startTask: StartTask = async (session, { cursor, warnings }) => {
-  const begun = await session.read(cursor, FIRST);
+  const begun = await session.read(cursor, MAX_EVENTS_READ);
   const prompt = begun.find((event) => event.type === "prompt.queued");
   if (!prompt) return undefined;
   const createdAt = new Date(prompt.at).toISOString();

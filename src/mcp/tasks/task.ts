@@ -5,14 +5,14 @@ import { promptsOf, type SessionState, statusOf } from "../../domain/session.ts"
 import type { SessionRecord } from "../../engine/ports.ts";
 import { requestKey } from "../../tools/elicitation/rounds.ts";
 import type { Form } from "../../tools/elicitation/needs-input.ts";
-import { isForForm, reachesUser, showForm } from "../../tools/elicitation/user.ts";
+import { canAnswerByForm, canShowForms, showForm } from "../../tools/elicitation/user.ts";
 import type { ToolCall, ToolDeps } from "../../tools/define.ts";
 import { replyWith, type TaskHead, type ToolReply } from "../../tools/errors.ts";
 import { presentUnreadable } from "../../view/result.ts";
 import { oneLine } from "../../view/size.ts";
 import type { EndOfTurn, SessionView } from "../../tools/session-view.ts";
 import { answerEnd } from "../../tools/turn-answer.ts";
-import { newsOf } from "../../tools/waiting.ts";
+import { readNews } from "../../tools/waiting.ts";
 
 /** Presents a prompt and its outcome as a task of the Tasks extension, derived from the log alone. */
 
@@ -25,26 +25,26 @@ export interface Task extends TaskHead {
   readonly reply?: ToolReply;
 }
 
-export interface Found {
+export interface FoundTask {
   readonly taskId: string;
   readonly view: SessionView;
   readonly prompt: PromptEvent;
 }
 
-interface Reading {
+interface TaskContext {
   readonly call: ToolCall;
   readonly deps: ToolDeps;
 }
 
-export async function tellTask(found: Found, reading: Reading): Promise<Task> {
+export async function describeTask(found: FoundTask, reading: TaskContext): Promise<Task> {
   const { prompt, view } = found;
   const record = await view.record();
   const { state } = record;
-  if (isRunning(state, prompt)) return tellRunning(found, state, reading);
-  if (!state.closed && isQueued(state, prompt)) return tellQueued(found, state);
-  const end = await endOf(view, prompt, state);
-  if (end === UNREADABLE || (!end && record.unreadable)) return tellUnreadable(found, record);
-  return end?.type === "turn.ended" ? tellEnd(found, end, reading) : tellNeverRun(found, end);
+  if (isRunning(state, prompt)) return describeRunning(found, state, reading);
+  if (!state.closed && isQueued(state, prompt)) return describeQueued(found, state);
+  const end = await findEnd(view, prompt, state);
+  if (end === UNREADABLE || (!end && record.unreadable)) return describeUnreadable(found, record);
+  return end?.type === "turn.ended" ? describeEnd(found, end, reading) : describeNeverRun(found, end);
 }
 
 export function isRunning(state: SessionState, { data }: PromptEvent): boolean {
@@ -55,26 +55,30 @@ function isQueued({ queue }: SessionState, { data }: PromptEvent): boolean {
   return queue.some(({ promptId }) => promptId === data.promptId);
 }
 
-const at = (time: number): string => new Date(time).toISOString();
+const isoTime = (time: number): string => new Date(time).toISOString();
 
-function headOf({ prompt, taskId, view }: Found, lastAt: number): Omit<TaskHead, "status" | "statusMessage"> {
-  return { taskId, sessionId: view.id, createdAt: at(prompt.at), lastUpdatedAt: at(lastAt) };
+function headOf({ prompt, taskId, view }: FoundTask, lastAt: number): Omit<TaskHead, "status" | "statusMessage"> {
+  return { taskId, sessionId: view.id, createdAt: isoTime(prompt.at), lastUpdatedAt: isoTime(lastAt) };
 }
 
-async function tellRunning(found: Found, state: SessionState, reading: Reading): Promise<Task> {
+async function describeRunning(found: FoundTask, state: SessionState, reading: TaskContext): Promise<Task> {
   const { prompt, view } = found;
-  const forms = await formsOf(view, state, reading);
+  const forms = await showForms(view, state, reading);
   const [last] = await view.read(state.lastEventId, 1);
-  const { line = "Claude Code is at work" } = await newsOf(view, prompt.id);
+  const { line = "Claude Code is at work" } = await readNews(view, prompt.id);
   const head = { ...headOf(found, last?.at ?? prompt.at), statusMessage: line };
   return Object.keys(forms).length > 0 ? { ...head, status: "input_required", forms } : { ...head, status: "working" };
 }
 
 /** Builds the forms of open requests that wait for the user at this client. Each request counts as shown. */
-async function formsOf(view: SessionView, { requests }: SessionState, reading: Reading): Promise<Record<string, Form>> {
+async function showForms(
+  view: SessionView,
+  { requests }: SessionState,
+  reading: TaskContext,
+): Promise<Record<string, Form>> {
   const forms: Record<string, Form> = {};
-  if (!reachesUser(reading)) return forms;
-  for (const open of requests.filter((each) => isForForm(each, reading))) {
+  if (!canShowForms(reading)) return forms;
+  for (const open of requests.filter((each) => canAnswerByForm(each, reading))) {
     const form = await showForm(view, open, false, reading);
     if (form) forms[requestKey(open.requestId, open.filled !== undefined)] = form;
   }
@@ -84,7 +88,7 @@ async function formsOf(view: SessionView, { requests }: SessionState, reading: R
 const HELD =
   "Held: the turn before it was stopped or lost. Run or drop it with claude_code_session (release_queue, drop_queue).";
 
-function tellQueued(found: Found, { queue }: SessionState): Task {
+function describeQueued(found: FoundTask, { queue }: SessionState): Task {
   const { promptId } = found.prompt.data;
   const place = queue.findIndex((each) => each.promptId === promptId);
   const isHeld = queue[place]?.held === true;
@@ -93,7 +97,7 @@ function tellQueued(found: Found, { queue }: SessionState): Task {
   return { ...headOf(found, found.prompt.at), status: "working", statusMessage };
 }
 
-async function tellEnd(found: Found, end: EndOfTurn, { call, deps }: Reading): Promise<Task> {
+async function describeEnd(found: FoundTask, end: EndOfTurn, { call, deps }: TaskContext): Promise<Task> {
   const head = headOf(found, end.at);
   const { errorSubtype, message, outcome, warnings = [] } = end.data;
   // Cancelled by a caller. A turn ended by the server or by a time limit has a result instead, with the reason.
@@ -109,7 +113,7 @@ async function tellEnd(found: Found, end: EndOfTurn, { call, deps }: Reading): P
 
 const MAX_STATUS = 200;
 
-function tellUnreadable(found: Found, { state, unreadable, updatedAt }: SessionRecord): Task {
+function describeUnreadable(found: FoundTask, { state, unreadable, updatedAt }: SessionRecord): Task {
   const why = unreadable ? unreadableText(unreadable) : "The end of the turn cannot be read.";
   const result = presentUnreadable(found.view.id, state, why);
   const answer = { sessionId: found.view.id, status: statusOf(state), nextCursor: state.lastEventId + 1, result };
@@ -117,28 +121,28 @@ function tellUnreadable(found: Found, { state, unreadable, updatedAt }: SessionR
   return { ...headOf(found, updatedAt), status: "completed", statusMessage, reply: replyWith({ answer }) };
 }
 
-function tellNeverRun(found: Found, why: Exclude<Over, EndOfTurn> | undefined): Task {
+function describeNeverRun(found: FoundTask, why: Exclude<PromptEnd, EndOfTurn> | undefined): Task {
   const reason =
     why?.type === "session.closed" ? `the session was ${why.data.reason}` : (why?.data.reason ?? "dropped");
   const statusMessage = `The prompt was not run: ${reason}.`;
   return { ...headOf(found, why?.at ?? found.prompt.at), status: "cancelled", statusMessage };
 }
 
-type Over = EndOfTurn | Extract<StoredEvent, { type: "prompt.dropped" | "session.closed" }>;
+type PromptEnd = EndOfTurn | Extract<StoredEvent, { type: "prompt.dropped" | "session.closed" }>;
 
 const PAGE = 256;
 
 /** Finds the outcome of a prompt that neither runs nor is queued. */
-async function endOf(
+async function findEnd(
   view: SessionView,
   prompt: PromptEvent,
   state: SessionState,
-): Promise<Over | typeof UNREADABLE | undefined> {
+): Promise<PromptEnd | typeof UNREADABLE | undefined> {
   const { promptId } = prompt.data;
   // Usually the last turn, whose id is the id of its first prompt.
   const [last] = state.lastTurnEventId === null ? [] : await view.read(state.lastTurnEventId, 1);
   if (last?.type === "turn.ended" && last.data.turnId === promptId) return last;
-  const search = new Search(promptId);
+  const search = new EndSearch(promptId);
   for (let next = prompt.id; ;) {
     const page = await view.read(next, PAGE);
     for (const event of page) if (search.isOver(event)) return search.end;
@@ -149,8 +153,8 @@ async function endOf(
 }
 
 /** Searches the events from the prompt on, in order, for the end of the prompt. */
-class Search {
-  over: Over | undefined;
+class EndSearch {
+  over: PromptEnd | undefined;
   readonly #promptId: string;
   #runs = false;
 
@@ -159,7 +163,7 @@ class Search {
   }
 
   /** End of the prompt. `UNREADABLE` if a turn has begun, but no end was found. */
-  get end(): Over | typeof UNREADABLE | undefined {
+  get end(): PromptEnd | typeof UNREADABLE | undefined {
     return this.over ?? (this.#runs ? UNREADABLE : undefined);
   }
 

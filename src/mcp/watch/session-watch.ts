@@ -10,11 +10,11 @@ import { MAX_TIMER_MS } from "../../domain/timer.ts";
  */
 
 /** Minimum interval between notifications about one session, ms. Events in between share the next notification. */
-const LULL_MS = 250;
+const NOTIFY_INTERVAL_MS = 250;
 /** Delay before the log is read again after a failure, ms. */
 const RETRY_MS = 2_000;
 
-interface Followed {
+interface FollowedSession {
   readonly listeners: Set<() => void>;
   readonly stop: AbortController;
   /** Position in the log up to which subscribers were notified. */
@@ -22,7 +22,7 @@ interface Followed {
 }
 
 /** A session, and the position in its log from which a subscriber follows. */
-export interface From {
+export interface LogPosition {
   readonly id: string;
   readonly cursor: number;
 }
@@ -30,7 +30,7 @@ export interface From {
 export class SessionWatch {
   readonly #engine: Pick<Engine, "get" | "wait">;
   readonly #log: Pick<Logger, "warn">;
-  readonly #followed = new Map<string, Followed>();
+  readonly #followed = new Map<string, FollowedSession>();
 
   constructor(engine: Pick<Engine, "get" | "wait">, log: Pick<Logger, "warn">) {
     this.#engine = engine;
@@ -44,7 +44,7 @@ export class SessionWatch {
   }
 
   /** Calls `onChange` for events from the cursor on, until the returned function is called. */
-  follow(principal: Principal, session: From, onChange: () => void): () => void {
+  follow(principal: Principal, session: LogPosition, onChange: () => void): () => void {
     const key = JSON.stringify([principal, session.id]);
     const followed = this.#followed.get(key) ?? this.#begin(key, principal, session);
     // Notifies a new subscriber of events that others have seen since `cursor`. Wraps `onChange`, so that a caller who follows
@@ -60,7 +60,7 @@ export class SessionWatch {
     };
   }
 
-  #begin(key: string, principal: Principal, { cursor, id }: From): Followed {
+  #begin(key: string, principal: Principal, { cursor, id }: LogPosition): FollowedSession {
     const followed = { listeners: new Set<() => void>(), stop: new AbortController(), next: cursor };
     this.#followed.set(key, followed);
     void this.#read(principal, id, followed).finally(() => {
@@ -69,14 +69,14 @@ export class SessionWatch {
     return followed;
   }
 
-  async #read(principal: Principal, sessionId: string, followed: Followed): Promise<void> {
+  async #read(principal: Principal, sessionId: string, followed: FollowedSession): Promise<void> {
     const { signal } = followed.stop;
     // Wrapped in a function to stop TypeScript narrowing `signal.aborted` to `false`.
     const ended = (): boolean => signal.aborted;
     while (!ended()) {
-      let lull = LULL_MS;
+      let lull = NOTIFY_INTERVAL_MS;
       try {
-        await this.#news(principal, sessionId, followed);
+        await this.#waitAndNotify(principal, sessionId, followed);
       } catch (error) {
         if (ended()) return;
         if (error instanceof AppError && error.code === "SESSION_NOT_FOUND") {
@@ -92,7 +92,7 @@ export class SessionWatch {
   }
 
   /** Waits for the next event, then notifies once for all events so far, including those during the pause. */
-  async #news(principal: Principal, sessionId: string, followed: Followed): Promise<void> {
+  async #waitAndNotify(principal: Principal, sessionId: string, followed: FollowedSession): Promise<void> {
     const { signal } = followed.stop;
     const sessions = [{ sessionId, cursor: followed.next }];
     await this.#engine.wait(principal, { sessions, until: "event", timeoutMs: MAX_TIMER_MS, signal });
@@ -104,7 +104,7 @@ export class SessionWatch {
   }
 }
 
-function notify({ listeners }: Followed): void {
+function notify({ listeners }: FollowedSession): void {
   for (const listener of listeners) listener();
 }
 

@@ -2,8 +2,8 @@ import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { Caller } from "../../domain/principal.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { requireScope } from "../../engine/actions/scope.ts";
-import { find, type Library } from "../resources/resource.ts";
-import type { From, SessionWatch } from "./session-watch.ts";
+import { findResource, type Library } from "../resources/resource.ts";
+import type { LogPosition, SessionWatch } from "./session-watch.ts";
 
 /** Resources followed by one connection, or by one stream of a connection. */
 
@@ -11,25 +11,25 @@ import type { From, SessionWatch } from "./session-watch.ts";
 const MAX_SUBSCRIPTIONS = 100;
 
 /** Parts needed for subscriptions, loaded with the first. */
-export interface Following {
+export interface SubscriptionParts {
   readonly watch: SessionWatch;
   readonly library: Library;
 }
 
-interface Followed {
+interface FollowedResource {
   /** Number of subscriptions to the resource. */
   count: number;
   readonly stop: () => void;
 }
 
 export class Subscriptions {
-  readonly #following: Following;
+  readonly #following: SubscriptionParts;
   readonly #onUpdated: (uri: string) => void;
-  readonly #followed = new Map<string, Followed>();
+  readonly #followed = new Map<string, FollowedResource>();
   #closed = false;
 
   /** `onUpdated` is called with the URI in its original spelling. */
-  constructor(following: Following, onUpdated: (uri: string) => void) {
+  constructor(following: SubscriptionParts, onUpdated: (uri: string) => void) {
     this.#following = following;
     this.#onUpdated = onUpdated;
   }
@@ -40,13 +40,13 @@ export class Subscriptions {
    */
   async add(uri: string, caller: Caller): Promise<void> {
     requireScope(caller, events.scope, "Following resources");
-    const session = await this.#sessionOf(uri, caller);
+    const session = await this.#findSession(uri, caller);
     const known = this.#followed.get(uri);
     if (known) {
       known.count += 1;
       return;
     }
-    if (this.#followed.size >= MAX_SUBSCRIPTIONS) throw tooMany();
+    if (this.#followed.size >= MAX_SUBSCRIPTIONS) throw tooManySubscriptions();
     if (this.#closed) return;
     const stop = session && this.#following.watch.follow(caller.principal, session, () => this.#onUpdated(uri));
     this.#followed.set(uri, { count: 1, stop: stop ?? (() => undefined) });
@@ -72,8 +72,8 @@ export class Subscriptions {
     this.#followed.clear();
   }
 
-  async #sessionOf(uri: string, { principal }: Caller): Promise<From | undefined> {
-    const found = find(this.#following.library, uri);
+  async #findSession(uri: string, { principal }: Caller): Promise<LogPosition | undefined> {
+    const found = findResource(this.#following.library, uri);
     if (!found) throw new AppError("SESSION_NOT_FOUND", `There is no resource ${uri.slice(0, 200)} to subscribe to.`);
     if ("page" in found) return undefined;
     const { sessionId: id } = found;
@@ -81,7 +81,7 @@ export class Subscriptions {
   }
 }
 
-function tooMany(): AppError {
+function tooManySubscriptions(): AppError {
   const most = String(MAX_SUBSCRIPTIONS);
   return invalidArgument(
     "uri",

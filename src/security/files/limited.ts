@@ -2,7 +2,7 @@ import type { Dirent, Stats } from "node:fs";
 import * as fs from "node:fs/promises";
 import { resolve, sep } from "node:path";
 import { AppError } from "../../domain/error.ts";
-import { remoteMountOf } from "./mounts.ts";
+import { findRemoteMount } from "./mounts.ts";
 
 /**
  * Access to files by paths of clients, within a time limit. A folder of a dead server or of a frozen FUSE program never
@@ -14,7 +14,7 @@ import { remoteMountOf } from "./mounts.ts";
 const THREADS = Number(process.env["UV_THREADPOOL_SIZE"]) || 4;
 
 /** Number of parts of the time limit, so that a freeze of this process uses up only one part. */
-const PARTS = 5;
+const LIMIT_PARTS = 5;
 
 /** Thrown if the file system has not answered, or is not asked because earlier accesses have no answer. */
 export class NoAnswerError extends AppError {
@@ -24,13 +24,13 @@ export class NoAnswerError extends AppError {
 }
 
 /** `mount` is the mount point of the path, if another machine or program answers for the mount. */
-interface Access {
+interface FileAccess {
   readonly path: string;
   readonly mount: string | undefined;
 }
 
-interface Waiting {
-  readonly asked: Access;
+interface WaitingAccess {
+  readonly asked: FileAccess;
   readonly begin: () => void;
   readonly refuse: (error: NoAnswerError) => void;
 }
@@ -51,9 +51,9 @@ export class LimitedAccess {
   /** Called with all unanswered paths when an access passes its time limit. */
   onStuck: (paths: readonly string[]) => void = () => undefined;
   readonly #limits: Limits;
-  readonly #pending = new Set<Access>();
-  readonly #stuck = new Set<Access>();
-  #waiting: Waiting[] = [];
+  readonly #pending = new Set<FileAccess>();
+  readonly #stuck = new Set<FileAccess>();
+  #waiting: WaitingAccess[] = [];
 
   constructor(limits: Limits) {
     this.#limits = limits;
@@ -81,7 +81,7 @@ export class LimitedAccess {
 
   /** Throws `NoAnswerError`, naming `field`, if `run` would refuse `path` at once. */
   check(path: string, field?: string): void {
-    const problem = this.#problemOf(resolve(path));
+    const problem = this.#findProblem(resolve(path));
     if (problem !== undefined) throw new NoAnswerError(problem, field);
   }
 
@@ -89,22 +89,22 @@ export class LimitedAccess {
    * True while few accesses run that could block the new one: on its mount, or at or above its path. Otherwise the new access
    * waits, and is refused if the running ones stay unanswered.
    */
-  #mayBegin({ mount, path }: Access): boolean {
+  #mayBegin({ mount, path }: FileAccess): boolean {
     if (this.#pending.size >= this.#limits.most) return false;
-    const isOfOne = (each: Access) => (mount !== undefined && each.mount === mount) || isAtOrBelow(path, each.path);
+    const isOfOne = (each: FileAccess) => (mount !== undefined && each.mount === mount) || isAtOrBelow(path, each.path);
     return [...this.#pending].filter(isOfOne).length < this.#limits.mostOfOne;
   }
 
-  async #within<T>(asked: Access, running: Promise<T>): Promise<T> {
+  async #within<T>(asked: FileAccess, running: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const over = new Promise<never>((_, reject) => {
-      let parts = PARTS;
+      let parts = LIMIT_PARTS;
       timer = setInterval(() => {
         parts -= 1;
         if (parts > 0) return;
         this.#keepStuck(asked);
         reject(new NoAnswerError(this.#unanswered(asked.path)));
-      }, this.#limits.limitMs / PARTS);
+      }, this.#limits.limitMs / LIMIT_PARTS);
     });
     try {
       return await Promise.race([running, over]);
@@ -113,17 +113,17 @@ export class LimitedAccess {
     }
   }
 
-  #keepStuck(asked: Access): void {
+  #keepStuck(asked: FileAccess): void {
     this.#stuck.add(asked);
     this.onStuck([...this.#stuck].map(({ path }) => path));
     this.#waiting = this.#waiting.filter(({ asked: { path }, refuse }) => {
-      const problem = this.#problemOf(path);
+      const problem = this.#findProblem(path);
       if (problem !== undefined) refuse(new NoAnswerError(problem));
       return problem === undefined;
     });
   }
 
-  #end(asked: Access): void {
+  #end(asked: FileAccess): void {
     this.#pending.delete(asked);
     this.#stuck.delete(asked);
     for (;;) {
@@ -135,7 +135,7 @@ export class LimitedAccess {
     }
   }
 
-  #problemOf(path: string): string | undefined {
+  #findProblem(path: string): string | undefined {
     const { most, mostOfOne } = this.#limits;
     const stuck = [...this.#stuck];
     const above = stuck.find((each) => isAtOrBelow(path, each.path))?.path;
@@ -161,14 +161,14 @@ function isAtOrBelow(path: string, folder: string): boolean {
 const ADVICE = "a network folder may be gone, or a FUSE program frozen. Mount it again, or use another folder.";
 
 /** Maximum number of accesses: half of the threads. The rest is for other files, name resolution and zlib. */
-const MOST = Math.max(1, Math.min(8, Math.floor(THREADS / 2)));
+const MAX_ACCESSES = Math.max(1, Math.min(8, Math.floor(THREADS / 2)));
 
 /** Limit for this process, because all accesses share the process's threads. */
 export const fileAccess = new LimitedAccess({
-  most: MOST,
-  mostOfOne: Math.ceil(MOST / 4),
+  most: MAX_ACCESSES,
+  mostOfOne: Math.ceil(MAX_ACCESSES / 4),
   limitMs: 5_000,
-  mountOf: remoteMountOf,
+  mountOf: findRemoteMount,
 });
 
 // Kills the process, because an exit waits for threads that may never end.

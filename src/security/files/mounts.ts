@@ -17,7 +17,7 @@ export function mountsIn(text: string): Mount[] {
 }
 
 /** Finds the mount of an absolute path by name, without resolving links. */
-export function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
+export function findMount(path: string, mounts: readonly Mount[]): Mount | undefined {
   let found: Mount | undefined;
   for (const mount of mounts) {
     // Prefers the later of two mounts on a point, which hides the earlier.
@@ -36,11 +36,11 @@ function unescaped(text: string): string {
 }
 
 /** File systems shared between machines, without reliable locks and without shared memory. */
-const NETWORK =
+const NETWORK_KINDS =
   /^(?:afs|beegfs|ceph|cifs|fuse\.(?:ceph|gcsfuse|glusterfs|goofys|juicefs|rclone|s3fs|sshfs)|fuse\.\w*dav\w*|gfs2|glusterfs|gpfs|lustre|ncpfs|nfs4?|ocfs2|smb3|smbfs)$/;
 
 export function isNetworkKind(kind: string): boolean {
-  return NETWORK.test(kind);
+  return NETWORK_KINDS.test(kind);
 }
 
 /** Returns an empty list if the system has no mountinfo. */
@@ -49,7 +49,7 @@ export async function readMounts(): Promise<Mount[]> {
 }
 
 /** Further file systems that another program or machine answers for. */
-const OF_OTHERS = /^(?:9p|autofs|fuse(?:\..+)?|virtiofs)$/;
+const REMOTE_KINDS = /^(?:9p|autofs|fuse(?:\..+)?|virtiofs)$/;
 
 /** Maximum age of the list in use, ms. */
 const FRESH_MS = 1_000;
@@ -57,9 +57,9 @@ const FRESH_MS = 1_000;
 let listed: { readonly mounts: Promise<Mount[]>; readonly at: number } | undefined;
 
 /** Returns the mount point of a path, found by name, if another machine or program answers for the mount. */
-export async function remoteMountOf(path: string): Promise<string | undefined> {
+export async function findRemoteMount(path: string): Promise<string | undefined> {
   const now = performance.now();
   if (listed === undefined || now - listed.at > FRESH_MS) listed = { mounts: readMounts(), at: now };
-  const { kind, point } = mountOf(path, await listed.mounts) ?? {};
-  return kind !== undefined && (isNetworkKind(kind) || OF_OTHERS.test(kind)) ? point : undefined;
+  const { kind, point } = findMount(path, await listed.mounts) ?? {};
+  return kind !== undefined && (isNetworkKind(kind) || REMOTE_KINDS.test(kind)) ? point : undefined;
 }

@@ -31,7 +31,7 @@ export async function close(file: string, handle: FileHandle): Promise<void> {
 }
 
 /** Reads an open file, at most `mostBytes` in total. */
-export async function* partsOf(file: string, handle: FileHandle, mostBytes = Infinity): AsyncGenerator<Buffer> {
+export async function* readParts(file: string, handle: FileHandle, mostBytes = Infinity): AsyncGenerator<Buffer> {
   let left = mostBytes;
   while (left > 0) {
     const part = Buffer.allocUnsafe(Math.min(left, PART_BYTES));
@@ -50,7 +50,7 @@ export async function readSmall(file: string, mostBytes: number): Promise<string
     if (size > mostBytes) throw new Error(`${file} holds more than ${String(mostBytes)} bytes`);
     const parts: Buffer[] = [];
     // Ignores bytes appended meanwhile, which the next reader gets.
-    for await (const part of partsOf(file, handle, size)) parts.push(part);
+    for await (const part of readParts(file, handle, size)) parts.push(part);
     return Buffer.concat(parts).toString("utf8");
   } finally {
     await close(file, handle);

@@ -1,7 +1,7 @@
 import { join, resolve, sep } from "node:path";
 import { otherwise, realpath } from "../files/limited.ts";
 import { isInside } from "../paths.ts";
-import { isExecutable, programFolders } from "../programs.ts";
+import { isExecutable, programFolders } from "../find-program.ts";
 import { nearestDotGit, repositoryFault } from "./repository.ts";
 import { GitError, notRead, run } from "./run.ts";
 
@@ -10,7 +10,7 @@ import { GitError, notRead, run } from "./run.ts";
  * read an object store outside the folder. Every read-only git command of this server goes through here.
  */
 
-export interface GitPlace {
+export interface GitContext {
   readonly cwd: string;
   /** Environment of a Claude Code, so that a program started by a repository sees no secret of the server. */
   readonly environment: Readonly<Record<string, string>>;
@@ -29,8 +29,8 @@ const LIMIT_MS = 10_000;
  * Resolves to `undefined` if the folder is in no repository, and to a reason, in sentences, if the repository must not be read
  * or git does not read it.
  */
-export async function readOnlyGit(place: GitPlace, limitMs = LIMIT_MS): Promise<ReadOnlyGit | string | undefined> {
-  const program = await gitProgram(place);
+export async function readOnlyGit(place: GitContext, limitMs = LIMIT_MS): Promise<ReadOnlyGit | string | undefined> {
+  const program = await findGit(place);
   if (program === undefined) {
     const isRepository = (await nearestDotGit(place.cwd)) !== undefined;
     return isRepository ? "No git was found on the PATH of the session: install git." : undefined;
@@ -51,10 +51,10 @@ export async function readOnlyGit(place: GitPlace, limitMs = LIMIT_MS): Promise<
     const fault = await repositoryFault(place.cwd, repository, place.allowed);
     if (fault !== undefined) return fault;
   } catch (error) {
-    return refusalOf(error, place.cwd);
+    return explainFailure(error, place.cwd);
   }
   try {
-    const off = withoutDrivers(await git("config", "--list", "--name-only", "-z"));
+    const off = disableDrivers(await git("config", "--list", "--name-only", "-z"));
     return off ? withSettings(off) : "Its configuration has filter drivers that cannot be switched off.";
   } catch (error) {
     return notRead(error);
@@ -64,7 +64,7 @@ export async function readOnlyGit(place: GitPlace, limitMs = LIMIT_MS): Promise<
 const IN_DATA = "The folder lies in the data of a repository: in a .git, or in a bare one, which is not read.";
 
 /** Tells a damaged repository from none: git finds neither, but a damaged one has a `.git`. */
-async function refusalOf(error: unknown, cwd: string): Promise<string | undefined> {
+async function explainFailure(error: unknown, cwd: string): Promise<string | undefined> {
   // Replaces git's words, because the setting named there is ours.
   if (error instanceof GitError && error.message.startsWith("cannot use bare repository")) return IN_DATA;
   const isNone = error instanceof GitError && error.message.startsWith("not a git repository");
@@ -95,7 +95,7 @@ const MAX_DRIVERS = 500;
  * Switches off filter drivers, which clean files by a command before a comparison. A driver's name can hold any character
  * (`a=b`, a dot, a line break) or none. Returns `undefined` if a driver cannot be switched off.
  */
-function withoutDrivers(names: Buffer): Setting[] | undefined {
+function disableDrivers(names: Buffer): Setting[] | undefined {
   const text = names.toString("utf8");
   // A variable cannot hold a name of invalid UTF-8.
   if (!Buffer.from(text, "utf8").equals(names)) return undefined;
@@ -133,7 +133,7 @@ const KEPT_VARIABLES = new Set([
   "GIT_CEILING_DIRECTORIES",
 ]);
 
-function plainEnvironment(environment: GitPlace["environment"]): Record<string, string> {
+function plainEnvironment(environment: GitContext["environment"]): Record<string, string> {
   const kept = Object.entries(environment).filter(
     ([name]) => !name.toUpperCase().startsWith("GIT_") || KEPT_VARIABLES.has(name),
   );
@@ -150,7 +150,7 @@ function plainEnvironment(environment: GitPlace["environment"]): Record<string, 
 }
 
 /** Finds git, but never in the session's folder or through a relative entry of `PATH`. */
-async function gitProgram({ cwd, environment }: GitPlace): Promise<string | undefined> {
+async function findGit({ cwd, environment }: GitContext): Promise<string | undefined> {
   const real = await realpath(cwd).catch(otherwise(cwd));
   const folders = real === sep ? [] : [real];
   const path = Object.entries(environment).find(([name]) => name.toUpperCase() === "PATH")?.[1] ?? "";

@@ -31,9 +31,9 @@ export async function repositoryFault(
     const dotGit = await nearestDotGit(cwd);
     if (dotGit === undefined) return "The folder is laid out as a bare repository, which is not read.";
     if (dirname(dotGit) !== (await realpath(top))) return "The repository has its work tree elsewhere.";
-    const root = await rootOf(dotGit, git, cwd);
+    const root = await findDataRoot(dotGit, git, cwd);
     if (root === undefined) return `Its .git leads to ${git}, which does not belong to this folder.`;
-    const isFine = await boundsOf([cwd, root], allowed);
+    const isFine = await resolveBounds([cwd, root], allowed);
     return (await dataFault([git, common], isFine)) ?? (await objectsFault(join(common, "objects"), isFine));
   } catch (error) {
     return uncheckable(error);
@@ -54,11 +54,11 @@ export async function submoduleFault(
     if (found === undefined) return undefined;
     const cwd = await realpath(folder);
     const git = await realpath(found.isFile() ? resolve(folder, gitDirIn(await readSmall(dotGit, MAX_BYTES))) : dotGit);
-    const root = await rootOf(join(cwd, ".git"), git, cwd);
+    const root = await findDataRoot(join(cwd, ".git"), git, cwd);
     if (root === undefined) return `The .git of its submodule ${folder} leads to ${git}, which does not belong to it.`;
     const way = await readSmall(join(git, "commondir"), MAX_BYTES).catch(missingIsEmpty);
     const common = await realpath(resolve(git, way.trim()));
-    return await dataFault([git, common], await boundsOf([cwd, root], allowed));
+    return await dataFault([git, common], await resolveBounds([cwd, root], allowed));
   } catch (error) {
     return uncheckable(error);
   }
@@ -70,7 +70,7 @@ const uncheckable = (error: unknown) =>
 type Bounds = (path: string) => boolean;
 
 /** Returns a test for paths: within one of `folders`, and within one folder of each set in `allowed`. */
-async function boundsOf(folders: readonly string[], allowed: readonly (readonly string[])[]): Promise<Bounds> {
+async function resolveBounds(folders: readonly string[], allowed: readonly (readonly string[])[]): Promise<Bounds> {
   const sets = await Promise.all(
     allowed
       .filter((each) => each.length > 0)
@@ -83,7 +83,7 @@ async function dataFault(folders: readonly string[], isFine: Bounds): Promise<st
   const outside = folders.find((path) => !isFine(path));
   if (outside !== undefined) return `Its data lies in ${outside}, outside the folder.`;
   for (const each of folders) {
-    const link = await linkIn(each);
+    const link = await findLink(each);
     if (link !== undefined) return link;
   }
   return undefined;
@@ -97,13 +97,13 @@ export async function nearestDotGit(folder: string): Promise<string | undefined>
 }
 
 /** Returns the work tree around the folder, and the main one if the first is linked to it. Never rejects. */
-export async function workTreesOf(folder: string): Promise<string[]> {
+export async function findWorkTrees(folder: string): Promise<string[]> {
   const dotGit = await nearestDotGit(folder);
   if (dotGit === undefined) return [];
   const top = dirname(dotGit);
   try {
     const gitDir = await realpath(resolve(top, gitDirIn(await readSmall(dotGit, MAX_BYTES))));
-    const root = await rootOf(dotGit, gitDir, folder);
+    const root = await findDataRoot(dotGit, gitDir, folder);
     return root === undefined || basename(root) !== ".git" ? [top] : [top, dirname(root)];
   } catch {
     // `.git` is a folder, as in most repositories.
@@ -122,7 +122,7 @@ function gitDirIn(text: string): string {
  * Returns the folder in which the repository may keep its data. A `.git` leading elsewhere counts only if its target points
  * back.
  */
-async function rootOf(dotGit: string, gitDir: string, cwd: string): Promise<string | undefined> {
+async function findDataRoot(dotGit: string, gitDir: string, cwd: string): Promise<string | undefined> {
   if (gitDir === dotGit || isInside(gitDir, cwd)) return gitDir;
   const found = await lstat(dotGit);
   if (!found.isFile()) return undefined;
@@ -153,7 +153,7 @@ const READ_BY_GIT = [
   "shallow",
 ];
 
-async function linkIn(folder: string): Promise<string | undefined> {
+async function findLink(folder: string): Promise<string | undefined> {
   const below = await readdir(join(folder, "info")).catch(otherwise([]));
   for (const name of [...READ_BY_GIT, ...below.map((each) => join("info", each.name))]) {
     const found = await lstat(join(folder, name)).catch(otherwise(undefined));

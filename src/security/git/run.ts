@@ -89,17 +89,17 @@ function reasonIn(stderr: string): string | undefined {
     .split(/\r?\n/)
     .map((line) => escapeControlChars(line.replaceAll("\t", " ")).trim())
     .filter((line) => line !== "" && !/^(?:hint|warning):/.test(line));
-  const first = lines.findIndex((line) => FAULT.test(line));
+  const first = lines.findIndex((line) => FAULT_PREFIX.test(line));
   const reason = lines
     .slice(Math.max(first, 0))
-    .map((line) => line.replace(FAULT, ""))
+    .map((line) => line.replace(FAULT_PREFIX, ""))
     .join(" ")
-    .replace(VALUE, "$1$2")
+    .replace(CONFIG_VALUE, "$1$2")
     .replace(/\.$/, "");
   return reason === "" ? undefined : Array.from(reason).slice(0, MAX_REASON_CHARACTERS).join("");
 }
 
-const FAULT = /^(?:fatal|error): /;
+const FAULT_PREFIX = /^(?:fatal|error): /;
 /** Value of a setting, kept out of reasons: a repository may include any file, even one closed to its reader. */
-const VALUE =
+const CONFIG_VALUE =
   /(config value) '(?:.*'(?= for ')|.*)|(color value|hint type|hunk header|object creation|--ignore-submodules argument)(?: for '.*')?: .*/;

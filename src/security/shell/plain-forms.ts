@@ -1,19 +1,19 @@
-import type { ShellCommand, ShellWord } from "./words.ts";
+import type { ShellCommand, ShellWord } from "./shell-command.ts";
 
 /** Calls of programs that can run other programs, in forms that run none. An unlisted form counts as running one. */
 
 type Form = (args: ShellCommand) => boolean;
 
-function isWritten(args: ShellCommand): args is string[] {
+function isWrittenOut(args: ShellCommand): args is string[] {
   return !args.includes(undefined);
 }
 
 /** Accepts calls with every word written out and none of these options. A long option also matches if abbreviated. */
 function without(short: RegExp, ...long: string[]): Form {
-  return (args) => isWritten(args) && !args.some((word) => short.test(word) || isShortOf(word, long));
+  return (args) => isWrittenOut(args) && !args.some((word) => short.test(word) || isAbbreviationOf(word, long));
 }
 
-function isShortOf(word: string, long: readonly string[]): boolean {
+function isAbbreviationOf(word: string, long: readonly string[]): boolean {
   if (!word.startsWith("--") || word === "--") return false;
   const name = word.slice(2).split("=")[0] ?? "";
   return long.some((option) => option.startsWith(name));
@@ -28,44 +28,44 @@ function only(subcommands: string, form: Form = () => true): Form {
 }
 
 /** Accepts a file to run, with any arguments: the command line does not show what the file does. */
-const aFile: Form = ([first]) => first !== undefined && /^(?!-|\/dev\/|\/proc\/)[\w./-]+\.\w+$/.test(first);
-const aVersion: Form = (args) => args.length === 1 && /^(?:-v|-V|--version|--help)$/.test(args[0] ?? "");
+const isScriptCall: Form = ([first]) => first !== undefined && /^(?!-|\/dev\/|\/proc\/)[\w./-]+\.\w+$/.test(first);
+const isVersionCall: Form = (args) => args.length === 1 && /^(?:-v|-V|--version|--help)$/.test(args[0] ?? "");
 
 const PYTHON_MODULES: ReadonlySet<ShellWord> = new Set(
   "black build compileall json.tool mypy pip pytest ruff unittest venv".split(" "),
 );
 
-function ofPython(args: ShellCommand): boolean {
+function isPlainPython(args: ShellCommand): boolean {
   const at = args.findIndex((word) => !/^-(?:[BIOSsuv]|OO)$/.test(word ?? ""));
   if (at === -1) return false;
   if (args[at] === "-m") return PYTHON_MODULES.has(args[at + 1]);
-  return aFile(args.slice(at)) || aVersion(args);
+  return isScriptCall(args.slice(at)) || isVersionCall(args);
 }
 
 /** Options of npm without effect on the run of the script; everything after `--` is the script's. */
 const NPM_OPTION =
   /^-(?:[sDfgdv]|-(?:silent|if-present|workspaces|no-audit|no-fund|save-dev|save-exact|no-save|prefer-offline|offline|json|long|production|legacy-peer-deps|force|ignore-scripts|frozen-lockfile|immutable|version|help|(?:workspace|depth|omit|include|filter)=[\w@/.*-]+))$/;
 
-function ofNpm(args: ShellCommand): boolean {
-  if (aVersion(args)) return true;
+function isPlainNpm(args: ShellCommand): boolean {
+  if (isVersionCall(args)) return true;
   const end = args.indexOf("--");
   const [first, ...rest] = end === -1 ? args : args.slice(0, end);
   const known = "audit ci i info install list ls outdated run run-script start t test version view why";
-  if (first === undefined || !isWritten(rest)) return false;
+  if (first === undefined || !isWrittenOut(rest)) return false;
   return known.split(" ").includes(first) && rest.every((word) => !word.startsWith("-") || NPM_OPTION.test(word));
 }
 
 /** Accepts targets only: an assignment can set the shell of make, an option can name a file or text of rules. */
-const ofMake: Form = (args) =>
-  isWritten(args) &&
+const isPlainMake: Form = (args) =>
+  isWrittenOut(args) &&
   args.every((word) => /^(?:-j\d*|-[sknB]|--(?:silent|keep-going|dry-run)|[\w./][\w./-]*)$/.test(word));
 
 /** Scripts of sed without a command or flag `e`, which run a program. A pattern cannot run anything. */
 const SED_SCRIPT =
   /^(?:(?:\d+|\$)(?:,(?:\+?\d+|\$))?)?(?:[pdq=]|s(?:\/(?:\\.|[^\\/\n])*\/(?:\\.|[^\\/\n])*\/|\|(?:\\.|[^\\|\n])*\|(?:\\.|[^\\|\n])*\||#(?:\\.|[^\\#\n])*#(?:\\.|[^\\#\n])*#)[gpiI0-9]*)$/;
 
-function ofSed(args: ShellCommand): boolean {
-  if (!isWritten(args)) return false;
+function isPlainSed(args: ShellCommand): boolean {
+  if (!isWrittenOut(args)) return false;
   const isGiven = args.some((word) => /^-[nErsuz]*e$/.test(word));
   const scripts = isGiven
     ? args.filter((_, index) => /^-[nErsuz]*e$/.test(args[index - 1] ?? ""))
@@ -77,7 +77,7 @@ function ofSed(args: ShellCommand): boolean {
   return areKnown && scripts.every((script) => SED_SCRIPT.test(script));
 }
 
-function ofAwk(args: ShellCommand): boolean {
+function isPlainAwk(args: ShellCommand): boolean {
   const at = args.findIndex(
     (word, index) => !/^-(?:[Fv]|F.+)$/.test(word ?? "-F") && !/^-[Fv]$/.test(args[index - 1] ?? ""),
   );
@@ -85,7 +85,7 @@ function ofAwk(args: ShellCommand): boolean {
   if (at === -1 || program === undefined || program.startsWith("-")) return false;
   // awk also takes options behind its program, unless told otherwise.
   const isPlain = !/system|getline|@|\||\\|extension|printf?[^;}]*>/.test(program.replaceAll("||", " "));
-  return isPlain && isWritten(args) && args.slice(at + 1).every((word) => !word.startsWith("-"));
+  return isPlain && isWrittenOut(args) && args.slice(at + 1).every((word) => !word.startsWith("-"));
 }
 
 const GIT_KNOWN =
@@ -117,13 +117,13 @@ const GIT_SHORT: Readonly<Record<string, RegExp>> = {
 };
 
 /** Accepts known subcommands without options that run a program. The message of a commit may be any single word. */
-function ofGit([subcommand, ...args]: ShellCommand): boolean {
+function isPlainGit([subcommand, ...args]: ShellCommand): boolean {
   if (subcommand === undefined || !GIT_KNOWN.split(" ").includes(subcommand)) return false;
   const plainArgs = args.filter(
     (_, index) => !(subcommand === "commit" && /^(?:-a?m|--message)$/.test(args[index - 1] ?? "")),
   );
-  if (!isWritten(plainArgs)) return false;
-  if (plainArgs.some((word) => isShortOf(word, GIT_LONG) || /^ext::|^fd::/.test(word) || /[\w-]+::/.test(word)))
+  if (!isWrittenOut(plainArgs)) return false;
+  if (plainArgs.some((word) => isAbbreviationOf(word, GIT_LONG) || /^ext::|^fd::/.test(word) || /[\w-]+::/.test(word)))
     return false;
   const short = GIT_SHORT[subcommand];
   if (short && plainArgs.some((word) => short.test(word))) return false;
@@ -131,52 +131,55 @@ function ofGit([subcommand, ...args]: ShellCommand): boolean {
 }
 
 /** Accepts words without expansions and indexes: some shells evaluate numbers, and run the command in an index (`a[$(x)]`). */
-const counts: Form = (args) => !args.some((word) => word !== undefined && /\$|`|\[./.test(word));
+const hasNoExpansion: Form = (args) => !args.some((word) => word !== undefined && /\$|`|\[./.test(word));
 
 /** Accepts names of tasks only. */
-const tasks: Form = (args) => isWritten(args) && args.every((word) => /^[\w.][\w.-]*$/.test(word));
+const isTaskNames: Form = (args) => isWrittenOut(args) && args.every((word) => /^[\w.][\w.-]*$/.test(word));
 
 const compiler = without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs");
 
 const docker = only("build images info inspect logs port ps pull rm rmi stats stop top version volume", without(NONE));
 
 export const PLAIN_FORMS: ReadonlyMap<string, Form> = new Map<string, Form>([
-  ["[", (args) => counts(args) && !args.some((word) => word === "-v" || word === "-R")],
-  ["test", (args) => counts(args) && !args.some((word) => word === "-v" || word === "-R")],
+  ["[", (args) => hasNoExpansion(args) && !args.some((word) => word === "-v" || word === "-R")],
+  ["test", (args) => hasNoExpansion(args) && !args.some((word) => word === "-v" || word === "-R")],
   ["printf", (args) => !args[0]?.startsWith("-") && !args.some((word) => word !== undefined && /\$\(|`/.test(word))],
-  ["exit", counts],
-  ["return", counts],
-  ["shift", counts],
+  ["exit", hasNoExpansion],
+  ["return", hasNoExpansion],
+  ["shift", hasNoExpansion],
   ["wait", without(/^-/)],
-  ["read", (args) => isWritten(args) && args.every((word) => /^(?:-r|[a-z]\w*)$/.test(word) && !/path/.test(word))],
+  ["read", (args) => isWrittenOut(args) && args.every((word) => /^(?:-r|[a-z]\w*)$/.test(word) && !/path/.test(word))],
   ["export", (args) => args.every((word) => word !== undefined && /^\w+$/.test(word))],
-  ["set", (args) => isWritten(args) && args.every((word) => /^(?:[-+][eux]*o?|pipefail|errexit|nounset)$/.test(word))],
-  ["git", ofGit],
-  ["npm", ofNpm],
-  ["pnpm", ofNpm],
-  ["yarn", ofNpm],
-  ["make", ofMake],
-  ["gradle", tasks],
-  ["mvn", tasks],
-  ["ninja", tasks],
-  ["just", tasks],
-  ["rake", tasks],
+  [
+    "set",
+    (args) => isWrittenOut(args) && args.every((word) => /^(?:[-+][eux]*o?|pipefail|errexit|nounset)$/.test(word)),
+  ],
+  ["git", isPlainGit],
+  ["npm", isPlainNpm],
+  ["pnpm", isPlainNpm],
+  ["yarn", isPlainNpm],
+  ["make", isPlainMake],
+  ["gradle", isTaskNames],
+  ["mvn", isTaskNames],
+  ["ninja", isTaskNames],
+  ["just", isTaskNames],
+  ["rake", isTaskNames],
   ["tox", (args) => args.length === 0],
-  ["sed", ofSed],
-  ["awk", ofAwk],
-  ["gawk", ofAwk],
-  ["mawk", ofAwk],
-  ["nawk", ofAwk],
-  ["original-awk", ofAwk],
-  ["python", ofPython],
-  ["pypy", ofPython],
-  ["node", (args) => aFile(args) || aVersion(args)],
-  ["nodejs", (args) => aFile(args) || aVersion(args)],
-  ["ruby", (args) => aFile(args) || aVersion(args)],
-  ["perl", (args) => aFile(args) || aVersion(args)],
-  ["php", (args) => aFile(args) || aVersion(args)],
-  ["tsx", (args) => aFile(args) || aVersion(args)],
-  ["ts-node", (args) => aFile(args) || aVersion(args)],
+  ["sed", isPlainSed],
+  ["awk", isPlainAwk],
+  ["gawk", isPlainAwk],
+  ["mawk", isPlainAwk],
+  ["nawk", isPlainAwk],
+  ["original-awk", isPlainAwk],
+  ["python", isPlainPython],
+  ["pypy", isPlainPython],
+  ["node", (args) => isScriptCall(args) || isVersionCall(args)],
+  ["nodejs", (args) => isScriptCall(args) || isVersionCall(args)],
+  ["ruby", (args) => isScriptCall(args) || isVersionCall(args)],
+  ["perl", (args) => isScriptCall(args) || isVersionCall(args)],
+  ["php", (args) => isScriptCall(args) || isVersionCall(args)],
+  ["tsx", (args) => isScriptCall(args) || isVersionCall(args)],
+  ["ts-node", (args) => isScriptCall(args) || isVersionCall(args)],
   ["pip", only("check freeze install list show uninstall", without(NONE, "config", "editable-exec"))],
   ["uv", only("add lock pip remove sync venv version", without(NONE, "config-file", "python"))],
   ["poetry", only("add check install lock remove show update version", without(NONE))],

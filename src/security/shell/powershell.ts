@@ -1,4 +1,4 @@
-import type { Reading, ShellCommand } from "./words.ts";
+import type { CommandReading, ShellCommand } from "./shell-command.ts";
 
 /**
  * Reads the command of a text for PowerShell. Only a plain command is read, because PowerShell quotes and expands unlike Bash.
@@ -7,7 +7,7 @@ import type { Reading, ShellCommand } from "./words.ts";
 const MAX_LENGTH = 2_000;
 const WORD = /'[^'\n\r\u2018-\u201f]*'|[\w./\\:=@,+-]+/g;
 
-export function readPowerShell(text: string): Reading {
+export function readPowerShell(text: string): CommandReading {
   const words = text.slice(0, MAX_LENGTH).match(WORD) ?? [];
   const isPlain =
     text.length <= MAX_LENGTH &&

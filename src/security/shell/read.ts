@@ -1,6 +1,12 @@
 import { forEachChild, parse, type Assignment, type Command, type SyntaxNode, type Word, type WordPart } from "unbash";
 import { resolveCommand } from "./resolve.ts";
-import { isHarmlessVariable, isOwnVariable, type Reading, type ShellCommand, type ShellWord } from "./words.ts";
+import {
+  isHarmlessVariable,
+  isOwnVariable,
+  type CommandReading,
+  type ShellCommand,
+  type ShellWord,
+} from "./shell-command.ts";
 /**
  * Reads the commands of a text for Bash. A library parses; this module decides which syntax trees can be read: only listed node
  * types. A text that another shell (zsh) would read differently is not readable either.
@@ -11,7 +17,7 @@ const MAX_LENGTH = 20_000;
 /** Maximum nesting of words and commands. */
 const MAX_DEPTH = 200;
 
-export function readCommand(text: string): Reading {
+export function readCommand(text: string): CommandReading {
   if (text.length > MAX_LENGTH) return { commands: [], problem: `it is longer than ${String(MAX_LENGTH)} characters` };
   if (CONTROL.test(text)) return { commands: [], problem: "it has control characters" };
   try {
@@ -26,7 +32,7 @@ export function readCommand(text: string): Reading {
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f]/;
 
 /** Lists and loops, read through because their commands stand inside. */
-const PASSED: ReadonlySet<SyntaxNode["type"]> = new Set([
+const CONTAINER_NODES: ReadonlySet<SyntaxNode["type"]> = new Set([
   "AndOr",
   "Assignment",
   "BraceGroup",
@@ -56,7 +62,7 @@ class Reader {
   #problem: string | undefined;
   #depth = 0;
 
-  read(script: SyntaxNode): Reading {
+  read(script: SyntaxNode): CommandReading {
     this.#look(script);
     return { commands: this.#commands, problem: this.#problem };
   }
@@ -76,7 +82,7 @@ class Reader {
     if (node.type === "Command") this.#command(node);
     else if (node.type === "Word") this.#wordOf(node);
     else if (isPart(node)) this.#part(node);
-    else if (node.type !== "Script" && !PASSED.has(node.type)) this.#fail(`it has ${wordsOf(node.type)}`);
+    else if (node.type !== "Script" && !CONTAINER_NODES.has(node.type)) this.#fail(`it has ${describeNode(node.type)}`);
     else this.#pass(node);
   }
 
@@ -126,7 +132,7 @@ class Reader {
     } else if (type === "ArithmeticExpansion") {
       if (!/^\$\(\([\d\s+*/%()-]*\)\)$/.test(part.text)) this.#fail("it has arithmetic with variables");
     } else if (type === "LocaleString" || type === "ExtendedGlob") {
-      this.#fail(`it has ${wordsOf(type)}`);
+      this.#fail(`it has ${describeNode(type)}`);
     } else if ("parts" in part) {
       for (const child of part.parts ?? []) this.#part(child);
     }
@@ -160,7 +166,7 @@ function isLiteral(part: WordPart): boolean {
 }
 
 /** Turns `ProcessSubstitution` into "a process substitution". */
-function wordsOf(type: string): string {
+function describeNode(type: string): string {
   const words = type.replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
   return `${/^[aeiou]/.test(words) ? "an" : "a"} ${words}`;
 }

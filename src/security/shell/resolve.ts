@@ -1,27 +1,27 @@
-import { isHarmlessVariable, type Reading, type ShellCommand, type ShellWord } from "./words.ts";
+import { isHarmlessVariable, type CommandReading, type ShellCommand, type ShellWord } from "./shell-command.ts";
 import { hasPlainForm, isRunner } from "./runners.ts";
 
 /** Resolves one simple command: its program by the bare name, and the commands that the program runs in turn. */
 
-export function resolveCommand(words: ShellCommand): Reading {
+export function resolveCommand(words: ShellCommand): CommandReading {
   const [written, ...args] = words;
   if (written === undefined) return opaque(words, "the name of a program in it is not written out");
   const name = bareName(written);
   if (name === undefined) return opaque(words, `${written.slice(0, 50)} is no plain name of a program`);
   const own: ShellCommand = [name, ...args];
-  if (name === "git") return ofGit(own, args);
+  if (name === "git") return resolveGit(own, args);
   const inner = WRAPPERS.get(name)?.(args);
-  if (inner !== undefined) return inner === "none" ? { commands: [own] } : and(own, resolveCommand(inner));
-  if (name === "find") return ofFind(own, args);
+  if (inner !== undefined) return inner === "none" ? { commands: [own] } : withInner(own, resolveCommand(inner));
+  if (name === "find") return resolveFind(own, args);
   const isPlain = WRAPPERS.has(name) ? false : (hasPlainForm(name, args) ?? !isRunner(name));
   return isPlain ? { commands: [own] } : opaque(own, `${name} can run another command, as it is called there`);
 }
 
-function opaque(command: ShellCommand, problem: string): Reading {
+function opaque(command: ShellCommand, problem: string): CommandReading {
   return { commands: [command], problem };
 }
 
-function and(own: ShellCommand, { commands, problem }: Reading): Reading {
+function withInner(own: ShellCommand, { commands, problem }: CommandReading): CommandReading {
   return { commands: [own, ...commands], problem };
 }
 
@@ -54,7 +54,7 @@ function wrapper(flags: RegExp, valued?: RegExp, more = 0): Wrapper {
 
 const NO_OPTION = /^(?!)/;
 
-function ofEnv(args: ShellCommand): ShellCommand | "none" | undefined {
+function unwrapEnv(args: ShellCommand): ShellCommand | "none" | undefined {
   const start = args.findIndex((word) => word === undefined || !/^\w+=/.test(word));
   const set = start === -1 ? args : args.slice(0, start);
   if (set.some((word) => !isHarmlessVariable(word?.split("=")[0] ?? ""))) return undefined;
@@ -63,7 +63,7 @@ function ofEnv(args: ShellCommand): ShellCommand | "none" | undefined {
 }
 
 /** Adds an unknown word at the end, where xargs puts the words from its input. */
-function ofXargs(args: ShellCommand): ShellCommand | "none" | undefined {
+function unwrapXargs(args: ShellCommand): ShellCommand | "none" | undefined {
   const flags = /^(?:-[0rt]+|-[nPL]\d+|-I\{\}|--null|--no-run-if-empty|--max-(?:args|procs)=\d+)$/;
   const at = args.findIndex((word, index) => !isOptionOf(word, args[index - 1]));
   function isOptionOf(word: ShellWord, before: ShellWord): boolean {
@@ -72,23 +72,23 @@ function ofXargs(args: ShellCommand): ShellCommand | "none" | undefined {
     return (/^-[nPL]$/.test(before ?? "") && /^\d+$/.test(word)) || (before === "-I" && word === "{}");
   }
   if (at === -1) return "none";
-  return args[at]?.startsWith("-") ? undefined : [...args.slice(at).map(unlessPlace), undefined];
+  return args[at]?.startsWith("-") ? undefined : [...args.slice(at).map(unlessPlaceholder), undefined];
 }
 
-function unlessPlace(word: ShellWord): ShellWord {
+function unlessPlaceholder(word: ShellWord): ShellWord {
   return word?.includes("{}") ? undefined : word;
 }
 
 /** `command -v x` looks x up and runs nothing. */
-function ofCommand(args: ShellCommand): ShellCommand | "none" | undefined {
+function unwrapCommand(args: ShellCommand): ShellCommand | "none" | undefined {
   if (args[0] === "-v" || args[0] === "-V") return "none";
   return args[0] === undefined || args[0].startsWith("-") ? undefined : args;
 }
 
 const WRAPPERS: ReadonlyMap<string, Wrapper> = new Map([
   ["builtin", wrapper(NO_OPTION)],
-  ["command", ofCommand],
-  ["env", ofEnv],
+  ["command", unwrapCommand],
+  ["env", unwrapEnv],
   ["ionice", wrapper(/^-(?:[cn]\d|t)$/, /^-[cn]$/)],
   ["nice", wrapper(/^(?:-\d+|-n-?\d+|--adjustment=-?\d+)$/, /^-n$/)],
   ["nohup", wrapper(NO_OPTION)],
@@ -97,12 +97,12 @@ const WRAPPERS: ReadonlyMap<string, Wrapper> = new Map([
   ["sudo", wrapper(/^-[EHnk]+$/, /^-[ug]$/)],
   ["time", wrapper(/^-[pv]+$/)],
   ["timeout", wrapper(/^(?:--preserve-status|--foreground|--(?:signal|kill-after)=\w+|-v)$/, /^-[ks]$/, 1)],
-  ["xargs", ofXargs],
+  ["xargs", unwrapXargs],
 ]);
 
 const EXECUTES = /^-(?:exec|ok)(?:dir)?$/;
 
-function ofFind(own: ShellCommand, args: ShellCommand): Reading {
+function resolveFind(own: ShellCommand, args: ShellCommand): CommandReading {
   const commands: ShellCommand[] = [own];
   let problem: string | undefined;
   for (let at = 0; at < args.length; at += 1) {
@@ -111,7 +111,7 @@ function ofFind(own: ShellCommand, args: ShellCommand): Reading {
     if (word === undefined) problem ??= "find has words that are not written out";
     if (word === undefined || !EXECUTES.test(word)) continue;
     const end = args.findIndex((each, index) => index > at && (each === ";" || each === "+"));
-    const inner = resolveCommand(args.slice(at + 1, end === -1 ? undefined : end).map(unlessPlace));
+    const inner = resolveCommand(args.slice(at + 1, end === -1 ? undefined : end).map(unlessPlaceholder));
     commands.push(...inner.commands);
     problem ??= inner.problem;
     if (end === -1) break;
@@ -124,7 +124,7 @@ function ofFind(own: ShellCommand, args: ShellCommand): Reading {
  * Accepts options before the subcommand if they run no program. Returns the command also without these options, for rules to
  * match.
  */
-function ofGit(own: ShellCommand, args: ShellCommand): Reading {
+function resolveGit(own: ShellCommand, args: ShellCommand): CommandReading {
   let at = 0;
   for (; args[at]?.startsWith("-"); at += 1) {
     if (args[at] === "-C") at += 1;

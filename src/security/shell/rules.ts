@@ -1,6 +1,6 @@
 import { readPowerShell } from "./powershell.ts";
 import { readCommand } from "./read.ts";
-import type { Reading, ShellCommand } from "./words.ts";
+import type { CommandReading, ShellCommand } from "./shell-command.ts";
 
 /**
  * Rules for shell commands. An allow rule is read narrowly: one simple command. A deny or ask rule is read widely, and a
@@ -31,7 +31,7 @@ export function judgeCommand(
   let unreadable: CommandVerdict | undefined = unreadableFor(reading.problem);
   for (const behavior of ["deny", "ask"] as const) {
     for (const content of rules[behavior]) {
-      const meant = speaksOf(content, command, reading);
+      const meant = matchReading(content, command, reading);
       if (meant === "yes") return { behavior, content };
       if (meant === "maybe") unreadable ??= unreadableFor("a rule depends on words that are not written out");
     }
@@ -44,23 +44,23 @@ function unreadableFor(problem: string | undefined): CommandVerdict | undefined 
 }
 
 /** True if the rule speaks of the command, or of any command inside. */
-export function speaksOfCommand(content: string, command: string, isBash: boolean): boolean {
-  return speaksOf(content, command, isBash ? readCommand(command) : readPowerShell(command)) === "yes";
+export function matchesCommand(content: string, command: string, isBash: boolean): boolean {
+  return matchReading(content, command, isBash ? readCommand(command) : readPowerShell(command)) === "yes";
 }
 
-function speaksOf(content: string, command: string, { commands }: Reading): "yes" | "no" | "maybe" {
-  if (commandsIn(command).some((each) => fits(content, each))) return "yes";
-  const says = commands.map((each) => speaksOfRead(content, each));
+function matchReading(content: string, command: string, { commands }: CommandReading): "yes" | "no" | "maybe" {
+  if (findCommands(command).some((each) => matchesText(content, each))) return "yes";
+  const says = commands.map((each) => matchCommand(content, each));
   return says.includes("yes") ? "yes" : says.includes("maybe") ? "maybe" : "no";
 }
 
 /** Returns "maybe" if a word that is not written out could be the word in the rule. */
-function speaksOfRead(content: string, command: ShellCommand): "yes" | "no" | "maybe" {
+function matchCommand(content: string, command: ShellCommand): "yes" | "no" | "maybe" {
   const end = command.indexOf(undefined);
   const words = end === -1 ? command : command.slice(0, end);
-  if (end === -1) return fits(content, words.join(" ")) ? "yes" : "no";
+  if (end === -1) return matchesText(content, words.join(" ")) ? "yes" : "no";
   // Fits for any unknown word, as `rm:*` does.
-  if (end > 0 && fits(content, `${words.join(" ")} \u0000`)) return "yes";
+  if (end > 0 && matchesText(content, `${words.join(" ")} \u0000`)) return "yes";
   const program = /^[^\s*:]*/.exec(content)?.[0] ?? "";
   return program === "" || words[0] === undefined || words[0].startsWith(program) ? "maybe" : "no";
 }
@@ -69,7 +69,7 @@ function speaksOfRead(content: string, command: ShellCommand): "yes" | "no" | "m
 export function allowsCommand(content: string, command: string, isBash: boolean): boolean {
   const text = command.trim();
   if (isExactly(content, command)) return true;
-  return isSimple(text, isBash) && fits(content, text);
+  return isSimple(text, isBash) && matchesText(content, text);
 }
 
 /** True if the rule is exactly this command: the rule's author has read the command. */
@@ -77,13 +77,13 @@ export function isExactly(content: string, command: string): boolean {
   return !content.includes("*") && content.trim() === command.trim();
 }
 /** Matches `git log:*` as these words and anything behind, `*` as any text, and everything else literally. */
-function fits(content: string, command: string): boolean {
+function matchesText(content: string, command: string): boolean {
   if (content.endsWith(":*")) return isPrefix(content.slice(0, -2), command);
   if (!content.includes("*")) return command === content.trim();
   // `ls *` also fits `ls`, as in Claude Code.
   const isOnly = content.indexOf("*") === content.length - 1;
   if (isOnly && content.endsWith(" *") && command === content.slice(0, -2)) return true;
-  return fitsGlob(content, command);
+  return matchesGlob(content, command);
 }
 
 function isPrefix(prefix: string, command: string): boolean {
@@ -91,7 +91,7 @@ function isPrefix(prefix: string, command: string): boolean {
 }
 
 /** Matches the parts between stars in order, each as early as possible, in a single pass. */
-export function fitsGlob(pattern: string, text: string): boolean {
+export function matchesGlob(pattern: string, text: string): boolean {
   const parts = pattern.split("*");
   const [first = "", last = ""] = [parts[0], parts.at(-1)];
   if (parts.length === 1) return text === pattern;
@@ -154,12 +154,12 @@ const MAX_PARSED_CHARS = 20_000;
  * Returns every text that could be a command: in quotes, behind operators, inside substitutions, behind programs in
  * `RUNS_OTHERS`.
  */
-function commandsIn(command: string): string[] {
+function findCommands(command: string): string[] {
   const found = new Set([command.trim()]);
   for (const part of command.slice(0, MAX_PARSED_CHARS).split(/[;&|\n\r()`{}<>]/)) {
     for (const spelling of [part, part.replaceAll(/["'\\]/g, "")]) {
       const words = spelling.trim().split(/\s+/);
-      for (const each of commandsOf(words)) found.add(each);
+      for (const each of expandCommand(words)) found.add(each);
     }
   }
   found.delete("");
@@ -175,7 +175,7 @@ const RUNS_OTHERS: ReadonlySet<string> = new Set(
 );
 
 /** Returns the command as written and by the bare name of its program, and all commands it could run in turn. */
-function commandsOf(words: readonly string[]): string[] {
+function expandCommand(words: readonly string[]): string[] {
   const start = words.findIndex((word) => !ASSIGNMENT.test(word) && !KEYWORD.test(word));
   if (start === -1) return [words.join(" ")];
   const [program = "", ...rest] = words.slice(start);

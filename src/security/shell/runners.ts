@@ -1,5 +1,5 @@
 import { PLAIN_FORMS } from "./plain-forms.ts";
-import type { ShellCommand } from "./words.ts";
+import type { ShellCommand } from "./shell-command.ts";
 
 /**
  * Programs that run other commands: given as a command, given as code, or named by an option or an escape. The list cannot be

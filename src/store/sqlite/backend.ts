@@ -13,30 +13,30 @@ import type {
   SessionRows,
   StoreMaintenance,
 } from "../../engine/ports.ts";
-import type { Access } from "./connect/access.ts";
+import type { StoreConnection } from "./connect/store-connection.ts";
 import {
   ActiveSessionCache,
   abandonedSessions,
   countSessions,
   getSession,
   hasSession,
-  holderOf,
+  findHolder,
   listPart,
-  principalOf,
+  findPrincipal,
   rawSession,
-  readableOnes,
+  readableSessions,
   settleUnreadable,
-  toCreate,
-  toUpdate,
+  prepareCreate,
+  prepareUpdate,
   wholeList,
 } from "./sessions.ts";
-import { ChangeWatcher } from "./changes.ts";
+import { ChangeWatcher } from "./change-watcher.ts";
 import type { Connection } from "./connect/connection.ts";
-import { readEvents, readTypes, toAppend, urgencyOf } from "./events.ts";
+import { readEvents, readTypes, prepareAppend, urgencyOf } from "./events.ts";
 import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
 import { LivenessCheck } from "../liveness.ts";
-import { allNodes, claimSession, isHeld, otherServers, releaseSession, renewLease, urlsOfNodes } from "./leases.ts";
-import type { Self } from "../node.ts";
+import { allNodes, claimSession, isHeld, otherServers, releaseSession, renewLease, readNodeUrls } from "./leases.ts";
+import type { OwnNode } from "../node-row.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
 import { recordOf, type SessionRow } from "./rows.ts";
 import { type Urgency, Writer } from "./writer.ts";
@@ -47,15 +47,15 @@ const TAIL_PAGE = 32;
 /** Node on an SQLite file. Opens, locks and writes nothing before the first call. */
 export class SqliteBackend implements SessionBackend {
   readonly nodeId: string;
-  readonly #self: Self;
-  readonly #access: Access;
+  readonly #self: OwnNode;
+  readonly #access: StoreConnection;
   readonly #writer: Writer;
   readonly #changes: ChangeWatcher;
   readonly #active = new ActiveSessionCache();
   readonly #liveness: LivenessCheck;
   #closing: Promise<void> | undefined;
 
-  constructor(self: Self, access: Access, changes = new ChangeWatcher(access)) {
+  constructor(self: OwnNode, access: StoreConnection, changes = new ChangeWatcher(access)) {
     this.nodeId = self.nodeId;
     this.#self = self;
     this.#access = access;
@@ -66,7 +66,7 @@ export class SqliteBackend implements SessionBackend {
 
   readonly rows: SessionRows = {
     create: async (session) => {
-      const { created, row } = await this.#change(session.id, "barrier", toCreate(session));
+      const { created, row } = await this.#change(session.id, "barrier", prepareCreate(session));
       return { record: await this.#record(row), created };
     },
 
@@ -76,13 +76,13 @@ export class SqliteBackend implements SessionBackend {
     },
 
     holderOf: async (transcriptId) => {
-      const row = await this.#read((db) => holderOf(db, transcriptId));
+      const row = await this.#read((db) => findHolder(db, transcriptId));
       return row && this.#record(row);
     },
 
-    principalOf: async (id) => this.#read((db) => principalOf(db, id)),
+    principalOf: async (id) => this.#read((db) => findPrincipal(db, id)),
 
-    update: async (id, rev, patch) => this.#record(await this.#change(id, "barrier", toUpdate(id, rev, patch))),
+    update: async (id, rev, patch) => this.#record(await this.#change(id, "barrier", prepareUpdate(id, rev, patch))),
 
     list: async (query) =>
       wholeList(query, async (wanted) => {
@@ -96,7 +96,7 @@ export class SqliteBackend implements SessionBackend {
   readonly log: SessionLog = {
     append: async (lease, change) => {
       this.#assertOpen();
-      await this.#writer.write(urgencyOf(change), toAppend(lease, change), change.events.length);
+      await this.#writer.write(urgencyOf(change), prepareAppend(lease, change), change.events.length);
       // An append sends no command, so waiting owners and senders need not read.
       this.#changes.notify(lease.sessionId, ["log"]);
     },
@@ -113,7 +113,7 @@ export class SqliteBackend implements SessionBackend {
       await this.#access.assertSame();
       const since = this.#self.clock.tick();
       await this.#writer.write("prompt", (db) => renewLease(db, this.#self, ttlMs));
-      this.#liveness.renewed(ttlMs, since);
+      this.#liveness.noteRenewal(ttlMs, since);
       // Looks at the leases of other nodes, too: the time since an expiry counts from the first look.
       await this.#livingNodes();
     },
@@ -131,7 +131,7 @@ export class SqliteBackend implements SessionBackend {
 
     abandoned: async (limit) => {
       const living = await this.#livingNodes();
-      return readableOnes(limit, async (page) =>
+      return readableSessions(limit, async (page) =>
         this.#records(await this.#read((db) => abandonedSessions(db, { ...page, living }))),
       );
     },
@@ -141,7 +141,7 @@ export class SqliteBackend implements SessionBackend {
       return this.#read((db) => this.#active.read(db, living));
     },
 
-    urls: async () => this.#read(urlsOfNodes),
+    urls: async () => this.#read(readNodeUrls),
     servers: async () => this.#servers(),
   };
 
@@ -272,11 +272,11 @@ export class SqliteBackend implements SessionBackend {
   }
 
   async #records(rows: readonly SessionRow[]): Promise<SessionRecord[]> {
-    const isAlive = this.#liveness.begin();
+    const isAlive = this.#liveness.createCheck();
     return Promise.all(rows.map(async (row) => this.#record(row, isAlive)));
   }
 
-  async #record(row: SessionRow, isAlive = this.#liveness.begin()): Promise<SessionRecord> {
+  async #record(row: SessionRow, isAlive = this.#liveness.createCheck()): Promise<SessionRecord> {
     const { nodeId } = row;
     const owner = nodeId === null ? undefined : { nodeId, alive: await isAlive({ ...row, nodeId }) };
     // Settles nothing for a living owner, who stores the state again. If the write fails, the columns stay unchanged.

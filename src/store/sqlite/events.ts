@@ -4,7 +4,7 @@ import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
 import { EVENT } from "../format.ts";
 import type { Connection } from "./connect/connection.ts";
 import { EventRow } from "./rows.ts";
-import { sought, stateColumns } from "./sessions.ts";
+import { searchText, stateColumns } from "./sessions.ts";
 import type { Urgency } from "./writer.ts";
 
 const sql = {
@@ -38,7 +38,10 @@ export function urgencyOf({ acted = false, events }: Pick<Append, "acted" | "eve
 }
 
 /** Makes the texts now, although the returned function runs later. The function throws `FencedError`. */
-export function toAppend({ epoch, nodeId, sessionId }: Lease, { at, events, state }: Append): (db: Connection) => void {
+export function prepareAppend(
+  { epoch, nodeId, sessionId }: Lease,
+  { at, events, state }: Append,
+): (db: Connection) => void {
   const before = state.lastEventId - events.length;
   const head = { id: sessionId, owner: nodeId, epoch, at, before, last: state.lastEventId, ...stateColumns(state) };
   const rows = events.map((event, index) => {
@@ -47,17 +50,17 @@ export function toAppend({ epoch, nodeId, sessionId }: Lease, { at, events, stat
   const prompt = events.find((event) => event.type === "prompt.queued")?.data.text;
   const { transcriptId } = state;
   return (db) => {
-    if (db.run(sql.advance, head) === 0) throw refusal(db, head);
+    if (db.run(sql.advance, head) === 0) throw explainRefusal(db, head);
     if (transcriptId !== undefined) db.run(sql.giveTranscript, { transcriptId, sessionId });
     for (const row of rows) db.run(sql.insert, row);
-    if (prompt !== undefined) db.run(sql.firstPrompt, { id: sessionId, prompt: sought(prompt) });
+    if (prompt !== undefined) db.run(sql.firstPrompt, { id: sessionId, prompt: searchText(prompt) });
   };
 }
 
 const Head = z.object({ owner: z.string().nullable(), epoch: z.int(), last_event: z.int() });
 
 /** Returns the reason why a session could not be advanced. */
-function refusal(db: Connection, to: { id: string; owner: string; epoch: number; before: number }): Error {
+function explainRefusal(db: Connection, to: { id: string; owner: string; epoch: number; before: number }): Error {
   const head = db.get(sql.head, Head, { id: to.id });
   if (!head) return new FencedError(`session ${to.id} is gone`);
   if (head.owner !== to.owner || head.epoch !== to.epoch)

@@ -24,7 +24,7 @@ const sql = {
 } as const;
 
 /** Command of a sender who waits for the answer until `expiresAt`. */
-export interface Posting {
+export interface PostedCommand {
   readonly sessionId: string;
   readonly id: string;
   readonly data: string;
@@ -35,13 +35,13 @@ export interface Posting {
 const EXPIRED_MS = 60_000;
 
 /** Posts a command for the owner to find. A command already posted waits for the last of its senders. */
-export function postCommand(db: Connection, posting: Posting, now: number): void {
+export function postCommand(db: Connection, posting: PostedCommand, now: number): void {
   db.run(sql.expire, { sessionId: posting.sessionId, before: now - EXPIRED_MS });
   db.run(sql.post, { ...posting });
 }
 
 /** Drops the command of a sender who has given up, unless another sender waits longer. */
-export function withdrawCommand(db: Connection, { expiresAt, id, sessionId }: Posting): void {
+export function withdrawCommand(db: Connection, { expiresAt, id, sessionId }: PostedCommand): void {
   db.run(sql.withdraw, { sessionId, id, expiresAt });
 }
 
@@ -73,14 +73,14 @@ export function nextCommand(
 }
 
 function readCommand(text: unknown): { command: Command } | { refusal: CommandReply } {
-  const found = jsonOf(text);
+  const found = parseJson(text);
   const { data: command } = Command.safeParse(found);
   if (command) return { command };
   const isCommand = typeof found === "object" && found !== null && "kind" in found && typeof found.kind === "string";
   return { refusal: isCommand ? UNKNOWN_COMMAND : UNREADABLE_COMMAND };
 }
 
-function jsonOf(text: unknown): unknown {
+function parseJson(text: unknown): unknown {
   try {
     return JSON.parse(String(text));
   } catch {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Lease } from "../../engine/ports.ts";
 import type { Connection } from "./connect/connection.ts";
-import { HOST, NodeRow, type Self } from "../node.ts";
+import { HOST, NodeRow, type OwnNode } from "../node-row.ts";
 
 /** Time after which a dead node without sessions is forgotten, ms. */
 const FORGET_MS = 24 * 60 * 60 * 1000;
@@ -42,19 +42,19 @@ function urlsIn(text: unknown): string[] {
 }
 
 /** Begins or renews the lease of this node. Forgets nodes dead for `FORGET_MS`. */
-export function renewLease(db: Connection, self: Self, ttlMs: number): void {
-  beLeased(db, self, ttlMs);
+export function renewLease(db: Connection, self: OwnNode, ttlMs: number): void {
+  writeLease(db, self, ttlMs);
   db.run(sql.forget, { before: self.clock.now() - FORGET_MS });
 }
 
-function beLeased(db: Connection, { clock, nodeId, process, urls = [] }: Self, ttlMs: number): void {
+function writeLease(db: Connection, { clock, nodeId, process, urls = [] }: OwnNode, ttlMs: number): void {
   const { pid, startedAt } = process;
   const reached = urls.length > 0 ? JSON.stringify(urls) : null;
   db.run(sql.renew, { id: nodeId, host: HOST, pid, startedAt, expiresAt: clock.now() + ttlMs, urls: reached });
 }
 
 /** Node found dead, and the expiry of the node's lease then. */
-export interface Dead {
+export interface DeadNode {
   readonly nodeId: string;
   readonly expiresAt: number | null;
 }
@@ -63,20 +63,20 @@ export interface Dead {
 export function claimSession(
   db: Connection,
   id: string,
-  { self, ttlMs }: { self: Self; ttlMs: number },
-  dead: Dead | undefined,
+  { self, ttlMs }: { self: OwnNode; ttlMs: number },
+  dead: DeadNode | undefined,
 ): Lease | undefined {
   const row = db.get(sql.owner, Owner, { id });
   if (!row) return undefined;
   const tookOver = row.owner !== null && row.owner !== self.nodeId;
   if (tookOver && !(dead?.nodeId === row.owner && isUnrenewed(db, dead))) return undefined;
   // Renews first: another node may be about to declare this node dead, and a node without a row is dead at once.
-  beLeased(db, self, ttlMs);
+  writeLease(db, self, ttlMs);
   const claimed = db.get(sql.claim, Epoch, { id, owner: self.nodeId });
   return claimed && { sessionId: id, nodeId: self.nodeId, epoch: claimed.epoch, tookOver };
 }
 
-function isUnrenewed(db: Connection, { expiresAt, nodeId }: Dead): boolean {
+function isUnrenewed(db: Connection, { expiresAt, nodeId }: DeadNode): boolean {
   const row = db.get(sql.expiry, Expiry, { id: nodeId });
   return row === undefined || row.expires_at === expiresAt;
 }
@@ -90,7 +90,7 @@ export function isHeld(db: Connection, { epoch, nodeId, sessionId }: Lease): boo
 }
 
 /** Includes dead nodes: a restarted server often has the former URL. */
-export function urlsOfNodes(db: Connection): string[] {
+export function readNodeUrls(db: Connection): string[] {
   return [...new Set(db.all(sql.urls, Urls, {}).flatMap(({ urls }) => urls))];
 }
 

@@ -7,7 +7,7 @@ import { initialState, SessionState } from "../../domain/session.ts";
 import type { Unreadable } from "../../domain/unreadable.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
 import { EVENT, faultIn, type Format, NewerFormatError, OPTIONS, POLICY, STATE } from "../format.ts";
-import { NodeRow } from "../node.ts";
+import { NodeRow } from "../node-row.ts";
 
 /**
  * Reads rows of the database. An unreadable row becomes a value with `unreadable` or a notice: one damaged session, event or
@@ -42,23 +42,23 @@ function readStored<T>(
   { format, schema }: { format: Format<T>; schema: z.ZodType },
 ): Read<T> {
   const read = readText(name, text, (found) => format.read(found));
-  if ("fault" in read || (typeof text === "string" && SOUND.has(text))) return read;
+  if ("fault" in read || (typeof text === "string" && VALID_TEXTS.has(text))) return read;
   const field = faultIn(schema, read.value);
   if (field === undefined) {
-    if (schema !== SessionEvent) remember(String(text));
+    if (schema !== SessionEvent) rememberValid(String(text));
     return read;
   }
   return { fault: { why: `${name}: no valid ${field === "" ? "content" : field}`, isNewer: false } };
 }
 
 /** Texts found valid, to skip another check: most sessions share options and policy with others. */
-const SOUND = new Set<string>();
+const VALID_TEXTS = new Set<string>();
 const [MAX_SOUND, MAX_CHARS] = [500, 4_000];
 
-function remember(text: string): void {
+function rememberValid(text: string): void {
   if (text.length > MAX_CHARS) return;
-  if (SOUND.size >= MAX_SOUND) SOUND.clear();
-  SOUND.add(text);
+  if (VALID_TEXTS.size >= MAX_SOUND) VALID_TEXTS.clear();
+  VALID_TEXTS.add(text);
 }
 
 const parseJson: (text: string) => unknown = JSON.parse;

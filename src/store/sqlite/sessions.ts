@@ -11,7 +11,7 @@ import {
   type SessionRecord,
 } from "../../engine/ports.ts";
 import { OPTIONS, POLICY, STATE } from "../format.ts";
-import { newestFirst, type Place } from "../newest-first.ts";
+import { newestFirst, type ListPosition } from "../newest-first.ts";
 import type { Connection } from "./connect/connection.ts";
 import type { SqlValue } from "./connect/driver.ts";
 import { PrincipalRow, SessionRow, recordOf } from "./rows.ts";
@@ -52,7 +52,7 @@ const sql = {
 const PlaceRow = z.object({ updatedAt: z.int(), id: z.string() });
 
 /** Sessions to go through at a time, in a few milliseconds. */
-const PART = 1000;
+const PART_SIZE = 1000;
 
 /** Returns the columns that follow from a state. Throws for a state without JSON form, before the transaction begins. */
 export function stateColumns(state: SessionState): { state: string; status: string; atWork: number } {
@@ -60,12 +60,12 @@ export function stateColumns(state: SessionState): { state: string; status: stri
 }
 
 /** Converts text for the search. Replaces NUL, which not every driver takes. */
-export function sought(text: string): string {
+export function searchText(text: string): string {
   return text.toLowerCase().replaceAll("\0", "\ufffd");
 }
 
 /** Converts text for comparisons to JSON, for the reason given at `MIGRATIONS`. */
-function exact(text: string): string {
+function jsonText(text: string): string {
   return JSON.stringify(text);
 }
 
@@ -73,11 +73,11 @@ export function getSession(db: Connection, id: string): SessionRow | undefined {
   return db.get(sql.byId, SessionRow, { id });
 }
 
-export function holderOf(db: Connection, transcriptId: string): SessionRow | undefined {
+export function findHolder(db: Connection, transcriptId: string): SessionRow | undefined {
   return getSession(db, transcriptId) ?? db.get(sql.byTranscript, SessionRow, { id: transcriptId });
 }
 
-export function principalOf(db: Connection, id: string): string | undefined {
+export function findPrincipal(db: Connection, id: string): string | undefined {
   return db.get(sql.principal, PrincipalRow, { id })?.principal;
 }
 
@@ -92,7 +92,7 @@ interface RestPage {
 }
 
 /** Reads on until `limit` readable sessions are found, so that unreadable ones do not count. */
-export async function readableOnes(
+export async function readableSessions(
   limit: number,
   read: (page: RestPage) => Promise<readonly SessionRecord[]>,
 ): Promise<SessionRecord[]> {
@@ -136,38 +136,41 @@ export function countSessions(db: Connection): SessionCounts {
 }
 
 /** Makes the text of a session now, although the returned function runs later: the caller may go on to change the session. */
-export function toCreate(session: NewSession): (db: Connection) => { row: SessionRow; created: boolean } {
+export function prepareCreate(session: NewSession): (db: Connection) => { row: SessionRow; created: boolean } {
   const { at, id, idempotencyKey, policy, spec, state } = session;
   if (state.lastEventId !== 0) throw new Error(`session ${id}: state and log disagree: the log is empty`);
-  const [principal, key] = [exact(session.principal), idempotencyKey === undefined ? null : exact(idempotencyKey)];
-  const columns = { id, principal, key, cwd: exact(spec.cwd), at, ...stateColumns(state) };
+  const [principal, key] = [
+    jsonText(session.principal),
+    idempotencyKey === undefined ? null : jsonText(idempotencyKey),
+  ];
+  const columns = { id, principal, key, cwd: jsonText(spec.cwd), at, ...stateColumns(state) };
   const policyText = policy ? POLICY.write(policy) : null;
-  const description = { id, spec: OPTIONS.write(spec), policy: policyText, soughtCwd: sought(spec.cwd) };
+  const description = { id, spec: OPTIONS.write(spec), policy: policyText, soughtCwd: searchText(spec.cwd) };
   return (db) => {
     const known = getSession(db, id) ?? (key === null ? undefined : db.get(sql.byKey, SessionRow, { principal, key }));
     if (known) return { row: known, created: false };
     db.run(sql.insert, columns);
     db.run(sql.describe, description);
-    return { row: written(db, id), created: true };
+    return { row: readBack(db, id), created: true };
   };
 }
 
 /** Makes the texts now. The returned function throws `ConflictError` if the session is no longer at `rev`. */
-export function toUpdate(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }) {
+export function prepareUpdate(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }) {
   const { spec, title } = patch;
-  const newSpec = spec && { cwd: exact(spec.cwd), spec: OPTIONS.write(spec), soughtCwd: sought(spec.cwd) };
+  const newSpec = spec && { cwd: jsonText(spec.cwd), spec: OPTIONS.write(spec), soughtCwd: searchText(spec.cwd) };
   return (db: Connection): SessionRow => {
     if (db.run(sql.touch, { id, rev }) === 0) throw new ConflictError(`session ${id} has changed since it was read`);
-    if (title !== undefined) db.run(sql.setTitle, { id, title: exact(title), soughtTitle: sought(title) });
+    if (title !== undefined) db.run(sql.setTitle, { id, title: jsonText(title), soughtTitle: searchText(title) });
     if (newSpec) {
       db.run(sql.setSpec, { id, spec: newSpec.spec, soughtCwd: newSpec.soughtCwd });
       db.run(sql.setCwd, { id, cwd: newSpec.cwd });
     }
-    return written(db, id);
+    return readBack(db, id);
   };
 }
 
-function written(db: Connection, id: string): SessionRow {
+function readBack(db: Connection, id: string): SessionRow {
   const row = getSession(db, id);
   if (!row) throw new Error(`session ${id} is not there although it was just written`);
   return row;
@@ -218,30 +221,30 @@ export function listPart(db: Connection, query: SessionQuery): ListPart {
   });
 }
 
-function lastOfPart(db: Connection, { before, principal, since }: SessionQuery): Place | undefined {
+function lastOfPart(db: Connection, { before, principal, since }: SessionQuery): ListPosition | undefined {
   const { id, updatedAt: at } = before ?? { id: "", updatedAt: Number.MAX_SAFE_INTEGER };
-  const last = db.get(sql.lastOfPart, PlaceRow, { principal: exact(principal), at, id, part: PART - 1 });
+  const last = db.get(sql.lastOfPart, PlaceRow, { principal: jsonText(principal), at, id, part: PART_SIZE - 1 });
   return last && last.updatedAt < (since ?? 0) ? undefined : last;
 }
 
 function readPage(
   db: Connection,
-  query: SessionQuery & { last: Place | undefined },
+  query: SessionQuery & { last: ListPosition | undefined },
   status: string | undefined,
 ): SessionRow[] {
   const { before, cwd, last, limit, principal, since, text } = query;
   const where = ["s.principal = $principal", "typeof(s.id) = 'text'"];
-  const values: Record<string, SqlValue> = { principal: exact(principal), limit };
+  const values: Record<string, SqlValue> = { principal: jsonText(principal), limit };
   const filter = (condition: string, over: Record<string, SqlValue>): void => {
     where.push(condition);
     Object.assign(values, over);
   };
   if (status !== undefined) filter("s.status = $status", { status });
-  if (cwd !== undefined) filter("s.cwd = $cwd", { cwd: exact(cwd) });
+  if (cwd !== undefined) filter("s.cwd = $cwd", { cwd: jsonText(cwd) });
   if (since !== undefined) filter("s.updated_at >= $since", { since });
   if (before) filter("(s.updated_at, s.id) < ($at, $id)", { at: before.updatedAt, id: before.id });
   if (last) filter("(s.updated_at, s.id) >= ($lastAt, $lastId)", { lastAt: last.updatedAt, lastId: last.id });
-  if (text !== undefined) filter(`(${MENTIONS})`, { text: sought(text) });
+  if (text !== undefined) filter(`(${MENTIONS})`, { text: searchText(text) });
   const order = "ORDER BY s.updated_at DESC, s.id DESC LIMIT $limit";
   return db.all(`${select} WHERE ${where.join(" AND ")} ${order}`, SessionRow, values);
 }

@@ -1,6 +1,6 @@
-import type { Access } from "./connect/access.ts";
+import type { StoreConnection } from "./connect/store-connection.ts";
 import type { Connection } from "./connect/connection.ts";
-import { isOfStore } from "./connect/driver.ts";
+import { isStoreFailure } from "./connect/driver.ts";
 import { checkReadable } from "./connect/migrations.ts";
 
 /**
@@ -28,7 +28,7 @@ interface Job {
 
 /** Runs all writes of this process in order, several to a transaction. */
 export class Writer {
-  readonly #access: Access;
+  readonly #access: StoreConnection;
   readonly #onCommit: () => void;
   readonly #queue: Job[] = [];
   #waitingEvents = 0;
@@ -38,7 +38,7 @@ export class Writer {
   #draining: Promise<void> | undefined;
 
   /** `onCommit` is called after each commit, before its waiters resume. */
-  constructor(access: Access, onCommit: () => void) {
+  constructor(access: StoreConnection, onCommit: () => void) {
     this.#access = access;
     this.#onCommit = onCommit;
   }
@@ -118,7 +118,7 @@ function runOne(db: Connection, job: Job): () => void {
   try {
     return db.attempt(() => job.run(db));
   } catch (error) {
-    if (isOfStore(error)) throw error;
+    if (isStoreFailure(error)) throw error;
     return () => job.fail(error);
   }
 }

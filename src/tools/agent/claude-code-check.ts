@@ -8,7 +8,7 @@ import { events } from "../../engine/actions/reading.ts";
 import { MAX_BYTES, MAX_EVENTS, MaxBytes, PollOptions, readRequest } from "../check/request.ts";
 import { respond, Responded } from "../check/respond.ts";
 import { defineTool, type ToolCall, type ToolDeps, type ToolOutcome } from "../define.ts";
-import { roundBefore } from "../elicitation/rounds.ts";
+import { previousRound } from "../elicitation/rounds.ts";
 import { jsonBytes } from "../../view/size.ts";
 import { viewSession } from "../session-view.ts";
 import { WaitMs } from "../waiting.ts";
@@ -147,7 +147,7 @@ async function answerThenCheck(
   const view = viewSession(oneSession(args), call, deps);
   const paging = (["eventId", "offset", "limit"] as const).find((field) => args[field] !== undefined);
   if (paging !== undefined) throw invalidArgument(paging, "is only allowed with action poll.");
-  const work = roundBefore(NAME, call)?.work ?? (await respond(view, { ...args, action }, call, deps));
+  const work = previousRound(NAME, call)?.work ?? (await respond(view, { ...args, action }, call, deps));
   const { cursor, isMoreAsked, waitFrom, withheld } = Responded.parse(work);
   // With further requests open, return them at once: the caller has to answer, not to wait.
   const waiting = { tool: NAME, work, waitMs: request.waitMs, ...(isMoreAsked && { left: 0 }) };

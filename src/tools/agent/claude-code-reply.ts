@@ -4,13 +4,20 @@ import { SessionOptions } from "../../domain/options.ts";
 import { adopt, fork, reply } from "../../engine/actions/begin.ts";
 import type { PromptRequest } from "../../engine/api.ts";
 import { givenOnce } from "../arguments/parse.ts";
-import { nameTools, thinkingWarnings } from "../catalogue.ts";
+import { correctToolNames, thinkingWarnings } from "../check-options.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { roundBefore } from "../elicitation/rounds.ts";
-import { ADVERTISED_ATTACHMENTS, endingWithClient, formsOf, IdempotencyKey, PromptOptions, said } from "../prompt.ts";
+import { previousRound } from "../elicitation/rounds.ts";
+import {
+  ADVERTISED_ATTACHMENTS,
+  endingWithClient,
+  approvalLimits,
+  IdempotencyKey,
+  PromptOptions,
+  promptFields,
+} from "../prompt.ts";
 import { checkDiskResume, isWrongToken } from "../resume-token.ts";
 import { actingCaller } from "../scope.ts";
-import { answerTurn, Begun } from "../turn-answer.ts";
+import { answerTurn, SentPrompt } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
 const { cwd, timeout, permissionRequestTimeoutMs, ...options } = SessionOptions.shape;
@@ -18,15 +25,15 @@ const { cwd, timeout, permissionRequestTimeoutMs, ...options } = SessionOptions.
  * Options of a session from disk may also be given beside `prompt`. `timeout` and `permissionRequestTimeoutMs` are left out:
  * beside `prompt` they apply to this turn.
  */
-const flat = { cwd: cwd.exactOptional(), ...options };
+const flatOptions = { cwd: cwd.exactOptional(), ...options };
 /** Options for resuming a session unknown to this server. */
-const DiskOptions = z.strictObject({ ...flat, timeout, permissionRequestTimeoutMs });
+const DiskOptions = z.strictObject({ ...flatOptions, timeout, permissionRequestTimeoutMs });
 
 const NO_UUID = "must be the uuid of a message. Poll with responseMode full to see them";
 
 const Input = z.strictObject({
   sessionId: reply.fields.sessionId,
-  ...said,
+  ...promptFields,
   whenBusy: reply.fields.whenBusy.describe("Default: reject"),
   forkSession: z.boolean().exactOptional().describe("Default: false"),
   resumeSessionAt: z.guid(NO_UUID).exactOptional().describe("message id to go back to. Default: none"),
@@ -38,7 +45,7 @@ const Input = z.strictObject({
   diskResumeConfig: DiskOptions.exactOptional(),
   advanced: PromptOptions.exactOptional(),
   ...PromptOptions.shape,
-  ...flat,
+  ...flatOptions,
 });
 type Input = z.infer<typeof Input>;
 
@@ -52,7 +59,7 @@ export const claudeCodeReply = defineTool({
     "Send the next prompt to a session, also after an error or a restart. Arguments and answer as in claude_code.",
   input: Input,
   // Listed by `claude_code` (claude-code://options).
-  unlisted: [...Object.keys(flat), ...Object.keys(PromptOptions.shape), "advanced"],
+  unlisted: [...Object.keys(flatOptions), ...Object.keys(PromptOptions.shape), "advanced"],
   forDiskResume: ["resumeToken", "diskResumeConfig"],
   advertised: {
     // Described by `claude_code`.
@@ -66,12 +73,12 @@ export const claudeCodeReply = defineTool({
   scope: reply.scope,
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
-    const begun = Begun.parse(roundBefore(NAME, call)?.work ?? (await send(args, call, deps)));
+    const begun = SentPrompt.parse(previousRound(NAME, call)?.work ?? (await send(args, call, deps)));
     return answerTurn(begun, { tool: NAME, waitMs }, { call, deps });
   },
 });
 
-async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun> {
+async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<SentPrompt> {
   const { advanced = {}, endWithClient: beside } = args;
   const { endWithClient = false } = givenOnce(
     beside === undefined ? {} : { endWithClient: beside },
@@ -84,14 +91,14 @@ async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun>
   return begun;
 }
 
-async function begin(args: Input, request: PromptRequest, call: ToolCall, deps: ToolDeps): Promise<Begun> {
+async function begin(args: Input, request: PromptRequest, call: ToolCall, deps: ToolDeps): Promise<SentPrompt> {
   const { forkSession: isFork = false, sessionId } = args;
   const acting = actingCaller(call, deps);
   if (isFork && args.whenBusy !== undefined) {
     throw invalidArgument("whenBusy", "cannot be combined with forkSession: no turn runs in a new fork.");
   }
   const given = diskOptions(args);
-  const unused = unusedOf(args, call, deps);
+  const unused = warnUnused(args, call, deps);
   try {
     if (isFork) {
       const { withheld, ...begun } = await fork.run(acting, { sessionId, request });
@@ -103,7 +110,7 @@ async function begin(args: Input, request: PromptRequest, call: ToolCall, deps: 
     if (!isUnknown(error, sessionId)) throw error;
   }
   checkDiskResume(deps.diskResume, call.principal, { sessionId, token: args.resumeToken });
-  const { options: chosen, warnings } = nameTools(given);
+  const { options: chosen, warnings } = correctToolNames(given);
   const { withheld, ...begun } = await adopt.run(acting, { sessionId, fork: isFork, options: chosen, prompt: request });
   return { ...begun, warnings: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
@@ -116,7 +123,7 @@ function isUnknown(error: unknown, sessionId: string): boolean {
 function promptOf(args: Input, endWithClient: boolean, call: ToolCall): PromptRequest {
   const { attachments, idempotencyKey, permissionRequestTimeoutMs: requestTimeoutMs, timeout: turnMs, whenBusy } = args;
   const limits = {
-    ...formsOf(call),
+    ...approvalLimits(call),
     ...(endWithClient && { endWithClient }),
     ...(turnMs !== undefined && { turnMs }),
     ...(requestTimeoutMs !== undefined && { requestTimeoutMs }),
@@ -135,13 +142,13 @@ function promptOf(args: Input, endWithClient: boolean, call: ToolCall): PromptRe
 /** Merges the options in `diskResumeConfig` with those beside `prompt`. */
 function diskOptions(args: Input): z.infer<typeof DiskOptions> {
   const { diskResumeConfig: nested = {} } = args;
-  const beside = Object.fromEntries(Object.entries(args).filter(([name]) => Object.hasOwn(flat, name)));
+  const beside = Object.fromEntries(Object.entries(args).filter(([name]) => Object.hasOwn(flatOptions, name)));
   return DiskOptions.parse(givenOnce(beside, nested, "diskResumeConfig"));
 }
 
 /** Warns of options without effect on a session in the store: the session keeps its own. */
-function unusedOf({ resumeToken: token, sessionId, ...args }: Input, call: ToolCall, deps: ToolDeps): string[] {
-  const names = Object.keys(args).filter((name) => name === "diskResumeConfig" || Object.hasOwn(flat, name));
+function warnUnused({ resumeToken: token, sessionId, ...args }: Input, call: ToolCall, deps: ToolDeps): string[] {
+  const names = Object.keys(args).filter((name) => name === "diskResumeConfig" || Object.hasOwn(flatOptions, name));
   const why = "not used, because the session is known here and keeps the options that it was started with";
   const advice = "Change them with claude_code_session (set_model, set_permission_mode), or start a new session.";
   const isWrong = token !== undefined && isWrongToken(deps.diskResume, call.principal, { sessionId, token });

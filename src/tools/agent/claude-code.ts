@@ -2,27 +2,27 @@ import { z } from "zod";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { start } from "../../engine/actions/begin.ts";
 import { givenOnce } from "../arguments/parse.ts";
-import { nameTools, thinkingWarnings } from "../catalogue.ts";
-import { keysAndTypes, type Advertised } from "../advertise.ts";
+import { correctToolNames, thinkingWarnings } from "../check-options.ts";
+import { keysAndTypes, type Advertised } from "../input-schema.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { roundBefore } from "../elicitation/rounds.ts";
+import { previousRound } from "../elicitation/rounds.ts";
 import {
   ADVERTISED_ATTACHMENTS,
   endingWithClient,
-  folderOf,
-  formsOf,
+  resolveFolder,
+  approvalLimits,
   IdempotencyKey,
   PromptOptions,
-  said,
+  promptFields,
 } from "../prompt.ts";
 import { actingCaller } from "../scope.ts";
-import { answerTurn, Begun } from "../turn-answer.ts";
+import { answerTurn, SentPrompt } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
 const { cwd, ...options } = SessionOptions.shape;
 
 const Input = z.strictObject({
-  ...said,
+  ...promptFields,
   cwd: cwd.exactOptional(),
   ...options,
   waitMs: WaitMs.exactOptional().describe("Default: 0"),
@@ -67,20 +67,20 @@ export const claudeCode = defineTool({
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
-    const begun = Begun.parse(roundBefore(NAME, call)?.work ?? (await begin(args, call, deps)));
+    const begun = SentPrompt.parse(previousRound(NAME, call)?.work ?? (await begin(args, call, deps)));
     return answerTurn(begun, { tool: NAME, waitMs }, { call, deps });
   },
 });
 
-async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun> {
-  const { endWithClient = false, ...given } = optionsIn(args, folderOf(args.cwd, deps));
-  const { options: chosen, warnings } = nameTools(given);
+async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<SentPrompt> {
+  const { endWithClient = false, ...given } = optionsIn(args, resolveFolder(args.cwd, deps));
+  const { options: chosen, warnings } = correctToolNames(given);
   const bind = endingWithClient(endWithClient, call, deps);
   const { attachments, idempotencyKey, prompt: text } = args;
   const prompt = {
     text,
     via: NAME,
-    limits: { ...formsOf(call), ...(endWithClient && { endWithClient }) },
+    limits: { ...approvalLimits(call), ...(endWithClient && { endWithClient }) },
     ...(attachments && { attachments }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };

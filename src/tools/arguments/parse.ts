@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import { pathName, refuseUnsafeText } from "../../engine/actions/unsafe-text.ts";
 import { problemsOf, type Problem } from "./problems.ts";
-import { Reading } from "./read.ts";
+import { ArgumentReader } from "./read.ts";
 
 /**
  * Parses arguments written by models. Each error names the field and the right value, so that the next call can succeed.
@@ -20,9 +20,9 @@ export function parseArguments<I extends z.ZodObject>(
   unlisted: readonly string[],
 ): z.output<I> {
   refuseUnsafeText(raw);
-  const reading = new Reading();
-  const value = reading.of(input, raw ?? {});
-  if (reading.hasRead) refuseUnsafeText(value);
+  const reading = new ArgumentReader();
+  const value = reading.read(input, raw ?? {});
+  if (reading.hasParsedText) refuseUnsafeText(value);
   const parsed = input.safeParse(value, { reportInput: true });
   if (parsed.success) return parsed.data;
   const problems: Problem[] = [];

@@ -5,12 +5,12 @@ import {
   isOptional,
   kindOf,
   kindOfForm,
-  meantOf,
+  chooseForm,
   optionsOf,
   schemaAt,
   shapeOf,
   valueBelow,
-  wordsOf,
+  fixedValues,
   type Schema,
 } from "./schema.ts";
 
@@ -26,7 +26,7 @@ export interface Problem {
 }
 
 /** A rejected value. */
-interface Place {
+interface InvalidValue {
   readonly path: Path;
   /** `undefined` if the schema of the arguments has nothing at `path`. */
   readonly schema: Schema | undefined;
@@ -35,7 +35,7 @@ interface Place {
   readonly unlisted?: readonly string[];
 }
 
-export function problemsOf(issue: Issue, place: Place): Problem[] {
+export function problemsOf(issue: Issue, place: InvalidValue): Problem[] {
   const path = [...place.path, ...issue.path];
   const schemaOf = (at: Path) => schemaAt(place.schema, place.value, at);
   if (issue.code === "unrecognized_keys") {
@@ -43,7 +43,7 @@ export function problemsOf(issue: Issue, place: Place): Problem[] {
     return unknownNames(issue.keys, path, () => {
       // zod has tried a form without these names: find the form among all.
       const forms = formsOf(schemaOf(issue.path)).filter((form) => issue.keys.every((key) => !shapeOf(form)?.[key]));
-      return Object.keys(shapeOf(meantOf(forms, issue.input)) ?? {}).filter((name) => !unlisted.includes(name));
+      return Object.keys(shapeOf(chooseForm(forms, issue.input)) ?? {}).filter((name) => !unlisted.includes(name));
     });
   }
   if (issue.code !== "invalid_union") return [{ path, text: () => problemOf(issue) }];
@@ -88,43 +88,43 @@ function problemOf(issue: Plain): string {
 type Union = Extract<Issue, { code: "invalid_union" }>;
 
 /** Returns the problems of the form most likely meant, for a value with several possible forms. */
-function unionProblems({ errors }: Union, { path, schema, value }: Place): Problem[] {
+function unionProblems({ errors }: Union, { path, schema, value }: InvalidValue): Problem[] {
   const forms = formsOf(schema);
   const alike = forms.filter((form) => (kindOfForm(form) ?? kindOf(value)) === kindOf(value));
-  if (alike.every((form) => wordsOf(form).length > 0)) return [{ path, text: () => noForm(forms, value) }];
-  const telling = tellingName(alike);
+  if (alike.every((form) => fixedValues(form).length > 0)) return [{ path, text: () => noMatchingForm(forms, value) }];
+  const telling = findDiscriminator(alike);
   const word = telling === undefined ? undefined : valueBelow(value, telling);
-  const form = meantOf(forms, value);
+  const form = chooseForm(forms, value);
   const options = optionsOf(schema);
   const index = options.findIndex((option) => form !== undefined && formsOf(option).includes(form));
   if (telling !== undefined && word !== undefined && !wordsAt(alike, telling).includes(word))
-    return [wrongTelling(path, telling, alike, word)];
+    return [wrongDiscriminator(path, telling, alike, word)];
   const found = errors[index]?.flatMap((issue) => problemsOf(issue, { path, schema: options[index], value }));
   if (found) return found;
   const meant = form ? [form] : alike;
   if (telling !== undefined && meant.every((each) => !isOptional(shapeOf(each)?.[telling])))
-    return [wrongTelling(path, telling, meant, word)];
-  return noneMeant(alike, path, value);
+    return [wrongDiscriminator(path, telling, meant, word)];
+  return ambiguousForm(alike, path, value);
 }
 
 /** Returns the field whose fixed words distinguish the forms. */
-function tellingName(forms: readonly Schema[]): string | undefined {
+function findDiscriminator(forms: readonly Schema[]): string | undefined {
   const [first, ...others] = forms.map((form) => shapeOf(form) ?? {});
   if (!first || others.length === 0) return undefined;
-  return Object.keys(first).find((name) => [first, ...others].every((shape) => wordsOf(shape[name]).length > 0));
+  return Object.keys(first).find((name) => [first, ...others].every((shape) => fixedValues(shape[name]).length > 0));
 }
 
-function wrongTelling(path: Path, name: string, forms: readonly Schema[], word: unknown): Problem {
+function wrongDiscriminator(path: Path, name: string, forms: readonly Schema[], word: unknown): Problem {
   const words = wordsAt(forms, name).map(String);
   return { path: [...path, name], text: () => wrongWord(words, word) };
 }
 
 function wordsAt(forms: readonly Schema[], name: string): readonly unknown[] {
-  return forms.flatMap((form) => wordsOf(shapeOf(form)?.[name]));
+  return forms.flatMap((form) => fixedValues(shapeOf(form)?.[name]));
 }
 
 /** Reports the required fields of each form, for a value equally close to several forms. */
-function noneMeant(forms: readonly Schema[], path: Path, value: unknown): Problem[] {
+function ambiguousForm(forms: readonly Schema[], path: Path, value: unknown): Problem[] {
   const shapes = forms.map((form) => shapeOf(form) ?? {});
   const needs = shapes.map((shape) => Object.keys(shape).filter((name) => !isOptional(shape[name])));
   const text = () => `must have ${needs.map((each) => each.join(" and ")).join(", or ")}.`;
@@ -135,10 +135,10 @@ function noneMeant(forms: readonly Schema[], path: Path, value: unknown): Proble
 }
 
 /** Describes a value of a kind, or a word, that no form accepts. */
-function noForm(forms: readonly Schema[], value: unknown): string {
-  const words = forms.flatMap(wordsOf).map(String);
+function noMatchingForm(forms: readonly Schema[], value: unknown): string {
+  const words = forms.flatMap(fixedValues).map(String);
   const others = forms
-    .filter((form) => wordsOf(form).length === 0)
+    .filter((form) => fixedValues(form).length === 0)
     .map((form) => kindName(kindOfForm(form) ?? "value"));
   const known = words.length > 0 ? [oneOf(words)] : [];
   const all = [...known, ...new Set(others)].join(words.length > 1 ? ", or " : " or ");
@@ -160,18 +160,18 @@ function kindName(kind: string): string {
 }
 
 function mustBe(kind: string, input: unknown): string {
-  return `must be ${kind}${given(input)}.`;
+  return `must be ${kind}${quoteValue(input)}.`;
 }
 
 /** Words accepted by earlier versions of Claude Code. */
-const GONE: ReadonlyMap<string, string> = new Map([
+const REMOVED_WORDS: ReadonlyMap<string, string> = new Map([
   ["delegate", " That permission mode no longer exists in Claude Code."],
 ]);
 
 function wrongWord(values: readonly string[], input: unknown): string {
   if (input === undefined) return `is required: ${oneOf(values)}.`;
   const word = typeof input === "string" ? input : "";
-  return `must be ${oneOf(values)}${given(input)}.${GONE.get(word) ?? didYouMean(word, values)}`;
+  return `must be ${oneOf(values)}${quoteValue(input)}.${REMOVED_WORDS.get(word) ?? didYouMean(word, values)}`;
 }
 
 function oneOf(words: readonly string[]): string {
@@ -189,14 +189,14 @@ function bound(withIt: string, withoutIt: string, inclusive: boolean | undefined
 function outOfBounds(origin: string, within: string, limit: number | bigint, input: unknown): string {
   const most = String(limit);
   if (origin === "string")
-    return `must have ${within} ${most} ${most === "1" ? "character" : "characters"}${given(input)}.`;
-  if (origin !== "array") return `must be ${within} ${most}${given(input)}.`;
+    return `must have ${within} ${most} ${most === "1" ? "character" : "characters"}${quoteValue(input)}.`;
+  if (origin !== "array") return `must be ${within} ${most}${quoteValue(input)}.`;
   const entries = most === "1" ? "entry" : "entries";
   return `must have ${within} ${most} ${entries}${Array.isArray(input) ? `, not ${String(input.length)}` : ""}.`;
 }
 
 /** Quotes the value if short, otherwise names its kind. */
-function given(input: unknown): string {
+function quoteValue(input: unknown): string {
   if (typeof input === "string") return input.length > 60 ? "" : `, not ${JSON.stringify(input)}`;
   if (typeof input === "number" || typeof input === "boolean" || input === null) return `, not ${String(input)}`;
   if (Array.isArray(input)) return ", not an array";

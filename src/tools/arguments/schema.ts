@@ -43,12 +43,12 @@ export function kindOfForm(form: Schema): Kind | undefined {
   if (form instanceof z.ZodNumber) return "number";
   if (form instanceof z.ZodObject || form instanceof z.ZodRecord) return "object";
   if (form instanceof z.ZodString || form instanceof z.ZodStringFormat) return "string";
-  const [word] = wordsOf(form);
+  const [word] = fixedValues(form);
   return kindOf(word);
 }
 
 /** Returns the fixed values of a literal or enum; otherwise an empty list. */
-export function wordsOf(schema: Schema | undefined): readonly unknown[] {
+export function fixedValues(schema: Schema | undefined): readonly unknown[] {
   const form = schema && unwrapped(schema);
   if (form instanceof z.ZodLiteral) return [...form.values];
   return form instanceof z.ZodEnum ? form.options : [];
@@ -61,12 +61,12 @@ export function shapeOf(form: Schema | undefined): Shape | undefined {
 }
 
 /** Chooses the form of `value` by kind, then by fixed words and names. `undefined` if ambiguous. */
-export function formOf(schema: Schema | undefined, value: unknown): Schema | undefined {
-  return meantOf(formsOf(schema), value);
+export function findForm(schema: Schema | undefined, value: unknown): Schema | undefined {
+  return chooseForm(formsOf(schema), value);
 }
 
-/** Like `formOf`, among some of the forms. */
-export function meantOf(forms: readonly Schema[], value: unknown): Schema | undefined {
+/** Like `findForm`, among some of the forms. */
+export function chooseForm(forms: readonly Schema[], value: unknown): Schema | undefined {
   const kind = kindOf(value);
   const alike = forms.filter((form) => (kindOfForm(form) ?? kind) === kind);
   if (alike.length <= 1 || typeof value !== "object" || value === null) return alike[0];
@@ -89,7 +89,7 @@ function rankOf(shape: Shape, shapes: readonly Shape[], value: object): number {
   const ranks = Object.entries(value)
     .slice(0, MOST_NAMES)
     .map(([name, each]: [string, unknown]) => {
-      if (Object.hasOwn(shape, name)) return wordsOf(shape[name]).includes(each) ? RANKS.word : RANKS.name;
+      if (Object.hasOwn(shape, name)) return fixedValues(shape[name]).includes(each) ? RANKS.word : RANKS.name;
       const isKnown = shapes.some((other) => Object.hasOwn(other, name));
       return isKnown || nearest(name, names) === undefined ? 0 : RANKS.similar;
     });
@@ -100,7 +100,7 @@ function rankOf(shape: Shape, shapes: readonly Shape[], value: object): number {
 export function schemaAt(schema: Schema | undefined, value: unknown, path: readonly PropertyKey[]): Schema | undefined {
   const [name, ...deeper] = path;
   if (name === undefined) return schema;
-  const form = formOf(schema, value);
+  const form = findForm(schema, value);
   const below = form && schemaBelow(form, String(name));
   return schemaAt(below, valueBelow(value, name), deeper);
 }

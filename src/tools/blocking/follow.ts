@@ -24,7 +24,7 @@ export interface Following {
 }
 
 /** Reasons to stop following. */
-export type Left =
+export type FollowEnd =
   | { readonly why: "ended"; readonly end: EndOfTurn }
   /** A request is open, and the caller has a tool for answering. */
   | { readonly why: "asked"; readonly nextCursor: number }
@@ -38,7 +38,7 @@ export interface Paused {
 }
 
 const PAGE = 64;
-const BEAT_MS = 5_000;
+const KEEPALIVE_MS = 5_000;
 
 /**
  * Follows the turn begun by the prompt at `cursor`. A cancelled call interrupts the turn. So does the end of the client while
@@ -49,7 +49,7 @@ export async function followTurn(
   following: Following,
   call: ToolCall,
   deps: ToolDeps,
-): Promise<Left | Paused> {
+): Promise<FollowEnd | Paused> {
   const left = await follow(view, following, call, deps);
   const { leaving } = call.client;
   if (!deps.outlivesClients || !leaving || left.why === "ended" || left.why === "cancelled") return left;
@@ -58,14 +58,19 @@ export async function followTurn(
   return left;
 }
 
-async function follow(view: SessionView, following: Following, call: ToolCall, deps: ToolDeps): Promise<Left | Paused> {
+async function follow(
+  view: SessionView,
+  following: Following,
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<FollowEnd | Paused> {
   const { cursor, onSilence, onEvent, waiting } = following;
   const eliciting = ElicitingWait.of(waiting, { call, deps });
   const promptId = await promptAt(view, cursor);
-  const turn = new Turn(promptId);
+  const turn = new PromptTurn(promptId);
   const reacting = { call, deps, eliciting, onSilence };
   const resumeAt = eliciting?.from(view.id) ?? cursor;
-  await recallTo(resumeAt, turn, view, following);
+  await recallEvents(resumeAt, turn, view, following);
   await eliciting?.take([view]);
   // A function, so that TypeScript does not narrow `call.signal.aborted` to `false`.
   const gone = (): boolean => call.signal.aborted;
@@ -86,7 +91,7 @@ async function follow(view: SessionView, following: Following, call: ToolCall, d
     silent = page.length > 0 ? 0 : silent + 1;
     const over = silent > 0 ? await onSilent(silent, turn, view, onSilence) : undefined;
     if (over) return over;
-    if (page.length < PAGE) await view.wait({ cursor: next, until: "event", timeoutMs: BEAT_MS });
+    if (page.length < PAGE) await view.wait({ cursor: next, until: "event", timeoutMs: KEEPALIVE_MS });
   }
   return cancel(view, promptId, call, deps);
 }
@@ -94,10 +99,10 @@ async function follow(view: SessionView, following: Following, call: ToolCall, d
 /** Ends the wait if the session, or the end of the turn, cannot be read. */
 async function onSilent(
   silent: number,
-  { promptId }: Turn,
+  { promptId }: PromptTurn,
   view: SessionView,
   onSilence: Following["onSilence"],
-): Promise<Left | undefined> {
+): Promise<FollowEnd | undefined> {
   if (silent > 1) onSilence(silent - 1);
   const { owner, state, unreadable } = await view.record();
   if (unreadable && owner?.alive !== true) return { why: "cancelled", because: unreadableText(unreadable) };
@@ -107,7 +112,12 @@ async function onSilent(
   return { why: "cancelled", because: "The end of the turn cannot be read." };
 }
 
-async function recallTo(end: number, turn: Turn, view: SessionView, { cursor, recall }: Following): Promise<void> {
+async function recallEvents(
+  end: number,
+  turn: PromptTurn,
+  view: SessionView,
+  { cursor, recall }: Following,
+): Promise<void> {
   let next = cursor;
   while (next < end) {
     const page = await view.read(next, Math.min(PAGE, end - next));
@@ -122,7 +132,7 @@ async function recallTo(end: number, turn: Turn, view: SessionView, { cursor, re
 }
 
 /** Identifies the turn of a prompt. Claude Code also begins turns itself, and a lost turn may be resumed by a new turn. */
-class Turn {
+class PromptTurn {
   readonly promptId: string;
   #turnId: string | undefined;
 
@@ -139,13 +149,13 @@ class Turn {
   }
 
   /** True if a lost turn is resumed (`onLost: resume`). The next turn begins in the same step, so the call keeps waiting. */
-  async goesOn(view: SessionView, { id }: EndOfTurn): Promise<boolean> {
+  async isResumed(view: SessionView, { id }: EndOfTurn): Promise<boolean> {
     const [next] = await view.read(id + 1, 1);
     return next !== undefined && this.#isBeginning(next);
   }
 
   /** Returns why the prompt will never run; `undefined` if it still may. */
-  async whyOver(event: StoredEvent, view: SessionView): Promise<string | undefined> {
+  async whyNeverRuns(event: StoredEvent, view: SessionView): Promise<string | undefined> {
     if (event.type === "session.closed") return `The session was ${event.data.reason}.`;
     if (event.type === "prompt.dropped" && event.data.promptId === this.promptId) return NEVER_RUN;
     if (event.type !== "turn.ended") return undefined;
@@ -178,13 +188,13 @@ const ABOUT_REQUESTS = new Set<StoredEvent["type"]>(["permission.asked", "questi
 
 async function reactTo(
   event: StoredEvent,
-  turn: Turn,
+  turn: PromptTurn,
   view: SessionView,
   reacting: Reacting,
-): Promise<Left | Paused | undefined> {
+): Promise<FollowEnd | Paused | undefined> {
   turn.see(event);
-  if (turn.isEnd(event)) return (await turn.goesOn(view, event)) ? undefined : { why: "ended", end: event };
-  const because = await turn.whyOver(event, view);
+  if (turn.isEnd(event)) return (await turn.isResumed(view, event)) ? undefined : { why: "ended", end: event };
+  const because = await turn.whyNeverRuns(event, view);
   if (because !== undefined) {
     // A held prompt would otherwise run once the queue is released.
     await cancel(view, turn.promptId, reacting.call, reacting.deps);
@@ -201,24 +211,24 @@ async function reactToRequests(
   next: number,
   view: SessionView,
   { call, deps, eliciting, onSilence }: Reacting,
-): Promise<Left | Paused | undefined> {
+): Promise<FollowEnd | Paused | undefined> {
   const { state } = await view.record();
   // Later requests are handled at their own event.
   const requests = state.requests.filter(({ eventId }) => eventId < next);
   const needsInput = await eliciting?.ask(view, requests, next);
-  if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: whileAlive(needsInput, onSilence) } };
+  if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: withKeepalive(needsInput, onSilence) } };
   const unanswered = requests.filter((open) => eliciting?.isForUser(open) === true || open.approver === CALLER);
   if (unanswered.length === 0) return undefined;
   if (deps.callersAnswer) return { why: "asked", nextCursor: next };
-  for (const open of unanswered) await giveUp(view, open, call, deps);
+  for (const open of unanswered) await passOn(view, open, call, deps);
   return undefined;
 }
 
 /** Keeps calling `onSilence` while a form is shown during the call, because the client still expects keepalives. */
-function whileAlive({ settled }: NeedsInput, onSilence: (beat: number) => void): NeedsInput["settled"] {
+function withKeepalive({ settled }: NeedsInput, onSilence: (beat: number) => void): NeedsInput["settled"] {
   return async (signal) => {
     let beat = 0;
-    const timer = setInterval(() => onSilence((beat += 1)), BEAT_MS);
+    const timer = setInterval(() => onSilence((beat += 1)), KEEPALIVE_MS);
     await settled(signal).finally(() => clearInterval(timer));
   };
 }
@@ -227,13 +237,13 @@ function whileAlive({ settled }: NeedsInput, onSilence: (beat: number) => void):
  * Passes the request on as unreachable: neither a form nor a tool can answer, and the call would wait out the approver's time
  * limit.
  */
-async function giveUp(view: SessionView, open: OpenRequest, call: ToolCall, { engine }: ToolDeps): Promise<void> {
+async function passOn(view: SessionView, open: OpenRequest, call: ToolCall, { engine }: ToolDeps): Promise<void> {
   const { requestId } = open;
   await engine.pass(call.principal, view.id, { requestId, from: open.approver, why: "unreachable" });
 }
 
 /** Interrupts only the turn of `promptId`: by now another turn may run. */
-async function cancel(view: SessionView, promptId: string, call: ToolCall, { engine }: ToolDeps): Promise<Left> {
+async function cancel(view: SessionView, promptId: string, call: ToolCall, { engine }: ToolDeps): Promise<FollowEnd> {
   await engine.interrupt(call.principal, view.id, CALLER, promptId).catch((error: unknown) => {
     // A deleted session has nothing to interrupt.
     if (!(error instanceof AppError)) throw error;

@@ -12,7 +12,7 @@ const HOW =
   "Answer each of actions[] with claude_code_check (until: end, cursor: nextCursor); it then waits for the rest.";
 
 /** Returns open requests in the form of `claude_code_check`, for a call returning before the end of its turn. */
-export async function tellRequests(
+export async function readOpenRequests(
   view: SessionView,
   { cursor, maxBytes }: { cursor: number; maxBytes: number },
   call: ToolCall,
@@ -28,7 +28,7 @@ export async function tellRequests(
 }
 
 /** Maximum size of a failure message of the API or Claude Code, bytes of JSON. */
-const SAID_BYTES = 2_048;
+const MAX_MESSAGE_BYTES = 2_048;
 
 /**
  * Describes a failed turn: `error` in words (kind and message), the other fields for programs. `answer` is the result as
@@ -43,7 +43,7 @@ export function failureOf(end: EndOfTurn, answer: JsonObject): { readonly error:
 }
 
 /** Describes the failure in a sentence. */
-export function failureWords(end: EndOfTurn, answer: JsonObject): string {
+export function describeFailure(end: EndOfTurn, answer: JsonObject): string {
   const { outcome } = end.data;
   const { kind, said } = causeOf(end, answer);
   const why = [kind === outcome ? "" : kind, said].filter((part) => part !== "");
@@ -54,7 +54,7 @@ function causeOf({ data }: EndOfTurn, { result }: JsonObject): { readonly kind: 
   const { category, errorSubtype, message, outcome } = data;
   const kind = category === undefined ? (errorSubtype ?? outcome) : kindOf(category, errorSubtype);
   const said = message ?? (category !== undefined && typeof result === "string" ? result : "");
-  return { kind, said: cutText(said, SAID_BYTES) };
+  return { kind, said: cutText(said, MAX_MESSAGE_BYTES) };
 }
 
 function kindOf(category: string, subtype: string | undefined): string {

@@ -3,17 +3,17 @@ import { reply } from "../../engine/actions/begin.ts";
 import { close } from "../../engine/actions/lifecycle.ts";
 import { recordBegin } from "../blocking/outcome.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { roundBefore } from "../elicitation/rounds.ts";
-import { formsOf } from "../prompt.ts";
+import { previousRound } from "../elicitation/rounds.ts";
+import { approvalLimits } from "../prompt.ts";
 import { actingCaller } from "../scope.ts";
-import { saying } from "./fields.ts";
+import { messageFields } from "./fields.ts";
 import { Sent, talk } from "./talk.ts";
 
 const NAME = "claude_chat_query";
 
 const Input = z.strictObject({
   sessionId: reply.fields.sessionId,
-  ...saying,
+  ...messageFields,
   closeAfter: z.boolean().exactOptional().describe("close the session afterwards. Default: false"),
 });
 
@@ -28,7 +28,7 @@ export const claudeChatQuery = defineTool({
   scope: reply.scope,
   isQuery: true,
   async handle({ closeAfter = false, includeThinking = false, ...args }, call, deps) {
-    const sent = Sent.parse(roundBefore(NAME, call)?.work ?? (await send(args, call, deps)));
+    const sent = Sent.parse(previousRound(NAME, call)?.work ?? (await send(args, call, deps)));
     const end = async () => void (await close.run(actingCaller(call, deps), { sessionId: sent.sessionId }));
     const said = { tool: NAME, sent, text: args.prompt, includeThinking };
     return talk({ ...said, ...(closeAfter && { close: end }) }, call, deps);
@@ -36,7 +36,7 @@ export const claudeChatQuery = defineTool({
 });
 
 async function send({ prompt: text, sessionId }: z.infer<typeof Input>, call: ToolCall, deps: ToolDeps): Promise<Sent> {
-  const request = { text, via: NAME, limits: { ...formsOf(call), endWithClient: true } };
+  const request = { text, via: NAME, limits: { ...approvalLimits(call), endWithClient: true } };
   const { cursor } = await reply.run(actingCaller(call, deps), { sessionId, request });
   recordBegin(NAME, { sessionId }, call, deps);
   return { sessionId, cursor, warnings: [] };

@@ -3,15 +3,15 @@ import { start } from "../../engine/actions/begin.ts";
 import { close } from "../../engine/actions/lifecycle.ts";
 import { recordBegin } from "../blocking/outcome.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { roundBefore } from "../elicitation/rounds.ts";
-import { formsOf } from "../prompt.ts";
-import { conversationOptions, beginning, saying } from "./fields.ts";
+import { previousRound } from "../elicitation/rounds.ts";
+import { approvalLimits } from "../prompt.ts";
+import { conversationOptions, sessionFields, messageFields } from "./fields.ts";
 import { actingCaller } from "../scope.ts";
 import { Sent, talk } from "./talk.ts";
 
 const NAME = "claude_direct_query";
 
-const Input = z.strictObject({ ...saying, ...beginning });
+const Input = z.strictObject({ ...messageFields, ...sessionFields });
 
 /** Opens a conversation, sends a prompt and closes the conversation, in a single call. */
 export const claudeDirectQuery = defineTool({
@@ -23,7 +23,7 @@ export const claudeDirectQuery = defineTool({
   scope: start.scope,
   isQuery: true,
   async handle({ includeThinking = false, ...args }, call, deps) {
-    const sent = Sent.parse(roundBefore(NAME, call)?.work ?? (await send(args, call, deps)));
+    const sent = Sent.parse(previousRound(NAME, call)?.work ?? (await send(args, call, deps)));
     const end = async () => void (await close.run(actingCaller(call, deps), { sessionId: sent.sessionId }));
     return talk({ tool: NAME, sent, text: args.prompt, includeThinking, close: end }, call, deps);
   },
@@ -31,7 +31,7 @@ export const claudeDirectQuery = defineTool({
 
 async function send({ prompt: text, ...chosen }: z.infer<typeof Input>, call: ToolCall, deps: ToolDeps): Promise<Sent> {
   const options = conversationOptions(chosen, deps);
-  const prompt = { text, via: NAME, limits: { ...formsOf(call), endWithClient: true } };
+  const prompt = { text, via: NAME, limits: { ...approvalLimits(call), endWithClient: true } };
   const { cursor, sessionId, withheld } = await start.run(actingCaller(call, deps), { options, prompt });
   recordBegin(NAME, { sessionId }, call, deps);
   return { sessionId, cursor, warnings: [...withheld] };

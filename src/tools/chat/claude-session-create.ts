@@ -5,10 +5,10 @@ import { create } from "../../engine/actions/begin.ts";
 import { SessionId } from "../../engine/actions/input.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { actingCaller } from "../scope.ts";
-import { conversationOptions, beginning, liveModel } from "./fields.ts";
+import { conversationOptions, sessionFields, askModel } from "./fields.ts";
 
 const Input = z.strictObject({
-  ...beginning,
+  ...sessionFields,
   sessionId: SessionId.exactOptional().describe("session to continue. Default: a new one"),
 });
 type Input = z.infer<typeof Input>;
@@ -26,12 +26,12 @@ export const claudeSessionCreate = defineTool({
     const { sessionId, withheld: warnings } =
       args.sessionId === undefined
         ? await create.run(actingCaller(call, deps), { options: conversationOptions(args, deps) })
-        : { sessionId: known(args, args.sessionId), withheld: [] };
-    const live = liveModel(sessionId, call, deps).catch(async (error: unknown) => {
+        : { sessionId: checkKnown(args, args.sessionId), withheld: [] };
+    const live = askModel(sessionId, call, deps).catch(async (error: unknown) => {
       if (args.sessionId === undefined) await discard(sessionId, call, deps);
       throw error;
     });
-    const model = await Promise.race([live, cancelled(call.signal)]);
+    const model = await Promise.race([live, untilCancelled(call.signal)]);
     if (call.signal.aborted && args.sessionId === undefined) {
       // A cancelled caller does not learn the id, so the session could never be closed.
       await discard(sessionId, call, deps);
@@ -43,7 +43,7 @@ export const claudeSessionCreate = defineTool({
   },
 });
 
-function known(args: Input, sessionId: string): string {
+function checkKnown(args: Input, sessionId: string): string {
   const stray = (["cwd", "model", "permissionMode", "systemPrompt"] as const).find((name) => args[name] !== undefined);
   if (stray === undefined) return sessionId;
   throw invalidArgument(
@@ -63,7 +63,7 @@ function endWithClient(
 }
 
 /** Resolves when the call is cancelled, perhaps long before Claude Code has started. */
-async function cancelled(signal: AbortSignal): Promise<null> {
+async function untilCancelled(signal: AbortSignal): Promise<null> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(null);
     signal.addEventListener("abort", () => resolve(null), { once: true });

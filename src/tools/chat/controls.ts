@@ -3,7 +3,7 @@ import { interrupt, close } from "../../engine/actions/lifecycle.ts";
 import { setPermissionMode, setModel } from "../../engine/actions/process-control.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { actingCaller } from "../scope.ts";
-import { Mode, Model, liveModel } from "./fields.ts";
+import { Mode, Model, askModel } from "./fields.ts";
 
 /** Interrupts the running turn; the conversation continues. */
 export const claudeChatInterrupt = defineTool({
@@ -47,7 +47,7 @@ export const claudeChatModel = defineTool({
     const { state } = await deps.engine.get(call.principal, sessionId);
     // Never start Claude Code only to ask for the full name.
     const runs = state.process.phase === "live";
-    const resolvedModel = runs ? await liveModel(sessionId, call, deps) : null;
+    const resolvedModel = runs ? await askModel(sessionId, call, deps) : null;
     return { answer: { sessionId, requestedModel: model, resolvedModel } };
   },
 });

@@ -42,12 +42,12 @@ export class Conversation {
   }
 
   async hear(message: JsonObject): Promise<void> {
-    for (const part of heardIn(message)) await this.#report(this.#keep(part));
+    for (const part of visibleParts(message)) await this.#report(this.#keep(part));
   }
 
   /** Keeps the parts of a message streamed before a form, without sending them again. */
   recall(message: JsonObject): void {
-    for (const part of heardIn(message)) this.#last = oneLine(this.#keep(part)?.line ?? this.#last, LINE);
+    for (const part of visibleParts(message)) this.#last = oneLine(this.#keep(part)?.line ?? this.#last, LINE);
   }
 
   /** Repeats the last line as a keepalive, because a client may time out on silence. */
@@ -126,7 +126,7 @@ export class Conversation {
 }
 
 /** Returns the parts to show. For a subagent, only tool calls and their results. */
-function heardIn(message: JsonObject): readonly Part[] {
+function visibleParts(message: JsonObject): readonly Part[] {
   const { byAgent, parts } = partsOf(message);
   return parts.filter(({ kind }) => !byAgent || kind === "call" || kind === "outcome");
 }

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { failureOf, failureWords, tellRequests } from "../blocking/outcome.ts";
-import { followTurn, type Left } from "../blocking/follow.ts";
+import { failureOf, describeFailure, readOpenRequests } from "../blocking/outcome.ts";
+import { followTurn, type FollowEnd } from "../blocking/follow.ts";
 import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { cutText, fit, jsonBytes, oneLine } from "../../view/size.ts";
 import { readEnd, viewSession, type EndOfTurn, type SessionView } from "../session-view.ts";
@@ -67,16 +67,16 @@ export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<
     const left = await followTurn(view, following, call, deps);
     if (left.why === "form") return left;
     if (left.why === "asked") return await waiting(view, left.nextCursor, conversation, { said, call, deps });
-    reply = await replyOf(view, left, conversation, said);
+    reply = await buildReply(view, left, conversation, said);
   } catch (error) {
     await tellFailure({ error: error instanceof Error ? error.message : "" });
     await conversation.complete();
-    await isClosed(said);
+    await closeSession(said);
     throw error;
   }
   if (reply.failure) await tellFailure(reply.failure);
   await conversation.complete();
-  return answerWith(reply, await isClosed(said));
+  return answerWith(reply, await closeSession(said));
 }
 
 function answerWith({ about, failure, finalText, status, told = "" }: Reply, isDone: boolean): Answered {
@@ -91,7 +91,7 @@ function answerWith({ about, failure, finalText, status, told = "" }: Reply, isD
 }
 
 /** Closes the session; returns `false` on failure. Never throws an `AppError`, because the caller has paid for the reply. */
-async function isClosed({ close }: Talk): Promise<boolean> {
+async function closeSession({ close }: Talk): Promise<boolean> {
   try {
     await close?.();
     return true;
@@ -101,9 +101,9 @@ async function isClosed({ close }: Talk): Promise<boolean> {
   }
 }
 
-async function replyOf(
+async function buildReply(
   view: SessionView,
-  left: Exclude<Left, { why: "asked" }>,
+  left: Exclude<FollowEnd, { why: "asked" }>,
   conversation: Conversation,
   said: Talk,
 ): Promise<Reply> {
@@ -112,14 +112,14 @@ async function replyOf(
   const end = await readEnd(view, left.end);
   const { durationMs, numTurns, result, totalCostUsd, usage } = end;
   const { failure, status, told = "" } = endingOf(left.end, end);
-  if (status === "cancelled") throw new AppError("CANCELLED", failureWords(left.end, end), { sessionId });
+  if (status === "cancelled") throw new AppError("CANCELLED", describeFailure(left.end, end), { sessionId });
   const text = status === "done" && typeof result === "string" ? result : conversation.lastText;
   const finalText = cutText(text, TEXT_BYTES);
   const rest = {
     sessionId,
     status,
-    ...(failure ?? toldOfEnd(left.end)),
-    ...warned(said, left.end),
+    ...(failure ?? endMessage(left.end)),
+    ...warningFields(said, left.end),
     ...(said.includeThinking && { thinking: conversation.thinking }),
     toolInvocations: conversation.invocations,
     metadata: { usage, durationMs, totalCostUsd, numTurns },
@@ -134,14 +134,14 @@ function endingOf(end: EndOfTurn, answer: JsonObject): Pick<Reply, "failure" | "
   const { errorSubtype, outcome } = end.data;
   if (errorSubtype === "timeout" || errorSubtype === "time_limit") return { status: "timeout" };
   const isFailure = outcome === "failed" || outcome === "lost";
-  return { status: outcome, ...(isFailure && { failure: failureOf(end, answer), told: failureWords(end, answer) }) };
+  return { status: outcome, ...(isFailure && { failure: failureOf(end, answer), told: describeFailure(end, answer) }) };
 }
 
-function toldOfEnd({ data: { message, outcome } }: EndOfTurn): { message?: string } {
+function endMessage({ data: { message, outcome } }: EndOfTurn): { message?: string } {
   return outcome === "done" || message === undefined ? {} : { message };
 }
 
-function warned({ sent }: Talk, end?: EndOfTurn): { warnings?: readonly string[] } {
+function warningFields({ sent }: Talk, end?: EndOfTurn): { warnings?: readonly string[] } {
   const warnings = [...sent.warnings, ...(end?.data.warnings ?? [])];
   return warnings.length > 0 ? { warnings } : {};
 }
@@ -153,9 +153,9 @@ async function waiting(
   { invocations: toolInvocations }: Conversation,
   { call, deps, said }: { said: Talk; call: ToolCall; deps: ToolDeps },
 ): Promise<ToolOutcome> {
-  const requests = await tellRequests(view, { cursor, maxBytes: REQUESTS_BYTES }, call, deps);
+  const requests = await readOpenRequests(view, { cursor, maxBytes: REQUESTS_BYTES }, call, deps);
   const { cut, value } = fit({ toolInvocations }, ANSWER_BYTES - REQUESTS_BYTES, EXPENDABLE);
-  const about = { sessionId: view.id, ...requests, ...warned(said), ...value, ...(cut && { truncated: true }) };
+  const about = { sessionId: view.id, ...requests, ...warningFields(said), ...value, ...(cut && { truncated: true }) };
   const answer = { finalText: "", ...about };
   const words = [`Claude Code waits for a decision. ${String(requests["next"])}`, JSON.stringify(about)] as const;
   return { answer, words, outcome: "waiting_permission" };

@@ -1,11 +1,11 @@
 import { CALLER } from "../../domain/approvals/answer-source.ts";
-import { endOf } from "../../domain/last-word.ts";
+import { lastCharacters } from "../../domain/last-word.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
 import { answer as answering } from "../../engine/actions/answering.ts";
 import { assembleCheck, type CheckAnswer, type CheckMaterial } from "../../view/check.ts";
 import type { ResponseMode } from "../../view/event.ts";
-import { wantedOf } from "../../view/result.ts";
+import { selectFields } from "../../view/result.ts";
 import { assembleSeveral } from "../../view/several.ts";
 import { cutText } from "../../view/size.ts";
 import { describeTool, KNOWN_TOOLS } from "../../domain/options/known-tools.ts";
@@ -28,7 +28,7 @@ export interface Target {
 }
 
 /** Maximum number of reads for an answer. A request may open between reading and answering; the next poll shows the rest. */
-const MAX_LOOKS = 3;
+const MAX_READS = 3;
 
 /** Without `several`, a single session is answered alone; otherwise a list, with the id of the session that woke the call. */
 interface Checked extends CheckRequest {
@@ -49,23 +49,23 @@ export async function answerCheck(
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<ToolOutcome> {
-  const reading = await Promise.all(request.targets.map(intoLog));
+  const reading = await Promise.all(request.targets.map(clampCursor));
   const { maxWaitMs: maxMs } = deps.limits;
   const plain: PlainWait = async (among, until, waitMs) =>
     waitUntilShown(among, { ...request, until, waitMs, maxMs }, call);
   const targets = reading.map(({ view, waitFrom }) => ({ view, cursor: waitFrom }));
   const waited = await waitEliciting(plain, { targets, until: request.until }, waiting, { call, deps });
   if ("needsInput" in waited) return waited;
-  return { answer: await tellCheck(reading, request, waited.woke, { call, deps }) };
+  return { answer: await readCheck(reading, request, waited.woke, { call, deps }) };
 }
 
 /** Answers with the present state, without waiting. */
 export async function answerNow(request: Checked, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
-  return tellCheck(await Promise.all(request.targets.map(intoLog)), request, undefined, { call, deps });
+  return readCheck(await Promise.all(request.targets.map(clampCursor)), request, undefined, { call, deps });
 }
 
-async function tellCheck(
-  reading: readonly Reading[],
+async function readCheck(
+  reading: readonly ClampedTarget[],
   request: Checked,
   woke: string | undefined,
   { call, deps }: { call: ToolCall; deps: ToolDeps },
@@ -73,27 +73,27 @@ async function tellCheck(
   // A caller without the scope cannot answer, so the request does not count as delivered and its time limit does not start.
   const canAnswer = call.scopes.includes(answering.scope);
   for (let look = 1; ; look += 1) {
-    const looks = await Promise.all(reading.map(async (target) => lookAt(target, request, deps)));
+    const looks = await Promise.all(reading.map(async (target) => readSnapshot(target, request, deps)));
     const { answer, shown } = assemble(looks, request, woke);
     const news = looks.map(({ target, state }, index) => ({
       id: target.view.id,
-      requests: (shown[index] ?? []).filter((each) => isNews(each, state)),
+      requests: (shown[index] ?? []).filter((each) => isUndelivered(each, state)),
     }));
     const undelivered = news.filter(({ requests }) => requests.length > 0);
-    if (undelivered.length === 0 || !canAnswer || look === MAX_LOOKS || call.signal.aborted) return answer;
+    if (undelivered.length === 0 || !canAnswer || look === MAX_READS || call.signal.aborted) return answer;
     // Time limits of these requests start here, so read again to show them.
     for (const { requests, id } of undelivered) await deps.engine.delivered(call.principal, id, requests);
   }
 }
 
-function assemble(looks: readonly Look[], request: CheckRequest & { several: boolean }, woke: string | undefined) {
+function assemble(looks: readonly Snapshot[], request: CheckRequest & { several: boolean }, woke: string | undefined) {
   const [only] = looks;
   if (request.several || !only) return assembleSeveral(looks, woke, request.maxBytes);
   const { answer, shown } = assembleCheck(only.material, request.maxBytes);
   return { answer, shown: [shown] };
 }
 
-interface Reading extends Target {
+interface ClampedTarget extends Target {
   readonly waitFrom: number;
   /** End of the log, if `cursor` was beyond the end. */
   readonly resetTo: number | undefined;
@@ -103,7 +103,7 @@ interface Reading extends Target {
  * Moves a cursor beyond the end of the log back to the end. Such a cursor belongs to another session or a lost log; waiting for
  * it would never end.
  */
-async function intoLog({ view, cursor, waitFrom }: Target): Promise<Reading> {
+async function clampCursor({ view, cursor, waitFrom }: Target): Promise<ClampedTarget> {
   const { state } = await view.record();
   const within = Math.min(Math.max(cursor, 1), state.lastEventId + 1);
   return { view, cursor: within, waitFrom: waitFrom ?? within, resetTo: within < cursor ? within : undefined };
@@ -135,13 +135,17 @@ async function waitUntilShown(
   }
 }
 
-interface Look {
-  readonly target: Reading;
+interface Snapshot {
+  readonly target: ClampedTarget;
   readonly state: SessionState;
   readonly material: CheckMaterial;
 }
 
-async function lookAt(target: Reading, request: Omit<Checked, "targets">, deps: ToolDeps): Promise<Look> {
+async function readSnapshot(
+  target: ClampedTarget,
+  request: Omit<Checked, "targets">,
+  deps: ToolDeps,
+): Promise<Snapshot> {
   const { cursor, view } = target;
   const { beforeRequests, form, maxEvents } = request;
   const { include } = form;
@@ -152,7 +156,7 @@ async function lookAt(target: Reading, request: Omit<Checked, "targets">, deps: 
   const isDue =
     include.result && (!request.several || unreadable !== undefined || (state.lastTurnEventId ?? 0) >= cursor);
   const ended = isDue ? await readResult(view, record) : undefined;
-  const result = ended && wantedOf(ended, form);
+  const result = ended && selectFields(ended, form);
   const asked = include.actions
     ? await Promise.all(state.requests.map(async (open) => (await readPendingRequest(view, open)) ?? []))
     : [];
@@ -170,10 +174,10 @@ async function lookAt(target: Reading, request: Omit<Checked, "targets">, deps: 
       ...((request.several || form.mode !== "minimal") && { sessionId: view.id }),
       status,
       ...(form.mode !== "minimal" && pollInterval(status)),
-      ...(await placeOf(view.id, state, deps)),
+      ...(await readQueuePosition(view.id, state, deps)),
       ...(cursorResetTo !== undefined && { cursorResetTo }),
     },
-    tail: { ...tailOf(state, form.mode), ...(await partialOf(view.id, state, deps)) },
+    tail: { ...tailOf(state, form.mode), ...(await readPartial(view.id, state, deps)) },
     lists: {
       background: state.background,
       ...(include.tools && { availableTools: await availableTools(view, state.lastEventId) }),
@@ -194,14 +198,18 @@ function endBeforeRequests({ lastEventId, requests }: SessionState): number {
 }
 
 /** Returns the number of sessions before this session in the queue for a slot. */
-async function placeOf(sessionId: string, { process }: SessionState, { engine }: ToolDeps): Promise<JsonObject> {
+async function readQueuePosition(
+  sessionId: string,
+  { process }: SessionState,
+  { engine }: ToolDeps,
+): Promise<JsonObject> {
   if (process.phase !== "starting" || !process.waiting) return {};
   const waitingBefore = await engine.waitingBefore(sessionId);
   return waitingBefore === undefined ? {} : { waitingBefore };
 }
 
 /** True if the engine does not know yet that the request was shown, or shown in full. */
-function isNews({ requestId, whole }: CheckAnswer["shown"][number], { requests }: SessionState): boolean {
+function isUndelivered({ requestId, whole }: CheckAnswer["shown"][number], { requests }: SessionState): boolean {
   const open = requests.find((request) => request.requestId === requestId);
   if (!open) return false;
   // While another approver has the request, the caller may read it, but no time limit of the caller runs.
@@ -213,9 +221,9 @@ function isNews({ requestId, whole }: CheckAnswer["shown"][number], { requests }
 const PARTIAL_SHOWN = 1_000;
 
 /** Returns the unfinished text of the turn. Not an event: replaced by the finished message. */
-async function partialOf(sessionId: string, { turn }: SessionState, { engine }: ToolDeps): Promise<JsonObject> {
+async function readPartial(sessionId: string, { turn }: SessionState, { engine }: ToolDeps): Promise<JsonObject> {
   const partial = turn ? await engine.partial(sessionId) : "";
-  return partial === "" ? {} : { partial: endOf(partial, PARTIAL_SHOWN) };
+  return partial === "" ? {} : { partial: lastCharacters(partial, PARTIAL_SHOWN) };
 }
 
 function tailOf({ closed, lastEventId, lastToolUseId }: SessionState, mode: ResponseMode): JsonObject {

@@ -2,7 +2,7 @@ import { CALLER } from "../../domain/approvals/answer-source.ts";
 import { requestOf, type StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { presentEvent, timeOf, type ShownEvent } from "../../view/event.ts";
-import { briefly, typeOfEnd, wantedOf } from "../../view/result.ts";
+import { referToResult, typeOfEnd, selectFields } from "../../view/result.ts";
 import { applyChange, changeFor, changesNothing, type Form } from "../../view/event-list.ts";
 import { AskedCalls } from "./asked-calls.ts";
 import { readEnd, type EndOfTurn, type SessionView } from "../session-view.ts";
@@ -92,6 +92,6 @@ async function showEnd(
 ): Promise<ShownEvent | undefined> {
   const result = event.id === last.eventId ? last.result : undefined;
   if (result && form.mode === "minimal") return undefined;
-  const data = result ? briefly(result) : wantedOf(await readEnd(view, event), form);
+  const data = result ? referToResult(result) : selectFields(await readEnd(view, event), form);
   return { id: event.id, type: typeOfEnd(event.data), data, ...timeOf(event, form.mode) };
 }

@@ -28,8 +28,8 @@ export async function answerPage(
 ): Promise<JsonObject> {
   const { state } = await view.record();
   const event = await readEvent(view, request.eventId, state.lastEventId);
-  const { content, type } = await contentOf(view, event);
-  const from = Math.min(wholeCharacter(content, request.offset), content.length);
+  const { content, type } = await readContent(view, event);
+  const from = Math.min(toCharacterBoundary(content, request.offset), content.length);
   const head = { sessionId: view.id, status: statusOf(state), eventId: event.id, type };
   const timestamp = new Date(event.at).toISOString();
   const places = { offset: from, totalChars: content.length };
@@ -52,7 +52,7 @@ async function readEvent(view: SessionView, eventId: number, lastEventId: number
 }
 
 /** Returns the event as in mode full. Events hidden in mode full are internal. */
-async function contentOf(view: SessionView, event: StoredEvent): Promise<{ type: string; content: string }> {
+async function readContent(view: SessionView, event: StoredEvent): Promise<{ type: string; content: string }> {
   if (event.type === "turn.ended") {
     return { type: typeOfEnd(event.data), content: JSON.stringify(await readEnd(view, event)) };
   }
@@ -62,17 +62,17 @@ async function contentOf(view: SessionView, event: StoredEvent): Promise<{ type:
 }
 
 function pageOf(content: string, { from, limit, bytes }: { from: number; limit: number; bytes: number }): string {
-  const end = wholeCharacter(content, from + limit);
+  const end = toCharacterBoundary(content, from + limit);
   // A page too short for a character has the character whole, so that paging makes progress.
-  return beginningWithin(content.slice(from, Math.max(end, from + characterAt(content, from))), bytes);
+  return beginningWithin(content.slice(from, Math.max(end, from + characterLength(content, from))), bytes);
 }
 
 /** Rounds down to a character boundary. */
-function wholeCharacter(text: string, place: number): number {
-  return characterAt(text, place - 1) === 2 ? place - 1 : place;
+function toCharacterBoundary(text: string, place: number): number {
+  return characterLength(text, place - 1) === 2 ? place - 1 : place;
 }
 
 /** Returns the number of UTF-16 code units of the character at `place`. */
-function characterAt(text: string, place: number): number {
+function characterLength(text: string, place: number): number {
   return (text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1;
 }

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionUpdate } from "../../domain/permission.ts";
 import { answer } from "../../engine/actions/answering.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
-import { rightName } from "../catalogue.ts";
+import { correctToolName } from "../check-options.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { actingCaller } from "../scope.ts";
 import type { SessionView } from "../session-view.ts";
@@ -81,7 +81,7 @@ function answerToPermission({ answers, ...response }: Response): AnswerRequest {
 /** Corrects tool names: Claude Code ignores a rule with a misspelt tool, even a deny rule. */
 function withRightNames(update: PermissionUpdate): PermissionUpdate {
   if (!("rules" in update)) return update;
-  return { ...update, rules: update.rules.map((rule) => ({ ...rule, toolName: rightName(rule.toolName) })) };
+  return { ...update, rules: update.rules.map((rule) => ({ ...rule, toolName: correctToolName(rule.toolName) })) };
 }
 
 const FOR_PERMISSIONS = ["decision", "denyMessage", "interrupt", "permissionOptions"] as const;

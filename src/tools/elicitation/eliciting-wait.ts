@@ -5,8 +5,16 @@ import type { WaitUntil } from "../../engine/api.ts";
 import { nothingRuns } from "../../engine/session/wait.ts";
 import type { SessionView } from "../session-view.ts";
 import type { NeedsInput } from "./needs-input.ts";
-import { MAX_FORMS, requestKey, roundBefore, type Round, type Time } from "./rounds.ts";
-import { isForForm, reachesUser, showForm, takeForm, untilSettled, type FormContext, type Taken } from "./user.ts";
+import { MAX_FORMS, requestKey, previousRound, type Round, type Time } from "./rounds.ts";
+import {
+  canAnswerByForm,
+  canShowForms,
+  showForm,
+  takeForm,
+  untilSettled,
+  type FormContext,
+  type FormResult,
+} from "./user.ts";
 import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
 /** Parameters of a wait, with or without forms. */
@@ -63,17 +71,17 @@ export class ElicitingWait {
 
   /** Returns `undefined` if no form can be shown. */
   static of(waiting: Waiting, context: FormContext): ElicitingWait | undefined {
-    const elicits = waiting.waitMs !== 0 && reachesUser(context);
+    const elicits = waiting.waitMs !== 0 && canShowForms(context);
     return elicits || context.call.resumeState !== undefined ? new ElicitingWait(waiting, context) : undefined;
   }
 
   private constructor(waiting: Waiting, context: FormContext) {
     this.#waiting = waiting;
     this.#context = context;
-    this.#before = roundBefore(waiting.tool, context.call);
+    this.#before = previousRound(waiting.tool, context.call);
     this.#from = { ...this.#before?.from };
     this.#time = this.#before?.time ?? timeOf(waiting, context);
-    this.#elicits = reachesUser(context);
+    this.#elicits = canShowForms(context);
   }
 
   /** Returns the cursor of a repeated call. */
@@ -82,11 +90,11 @@ export class ElicitingWait {
   }
 
   isForUser(open: OpenRequest): boolean {
-    return this.#elicits && isForForm(open, this.#context);
+    return this.#elicits && canAnswerByForm(open, this.#context);
   }
 
   /** Processes the form answer of a repeated call. Returns `undefined` without an answer. */
-  async take(views: readonly SessionView[]): Promise<Taken | undefined> {
+  async take(views: readonly SessionView[]): Promise<FormResult | undefined> {
     const { call } = this.#context;
     if (!this.#before || !this.#elicits) return undefined;
     const { forms, shown } = this.#before;
@@ -119,7 +127,7 @@ export class ElicitingWait {
       const target = waiting.find(({ view }) => view.id === woke);
       // Skip news settled by a form. Until the first form, a call wakes as in a plain wait.
       const isPlain = until === "event" || (until === "news" && this.#forms === 0);
-      const moved = target && this.#elicits && !isPlain ? await beyondNoNews(target, until) : undefined;
+      const moved = target && this.#elicits && !isPlain ? await skipNews(target, until) : undefined;
       if (moved) waiting = waiting.map((each) => (each === target ? moved : each));
       else woken = { woke };
     }
@@ -211,7 +219,7 @@ function timeOf({ left, waitMs }: Waiting, { deps }: FormContext): Time | undefi
 }
 
 /** Returns a target behind the news if `until` does not include them. */
-async function beyondNoNews({ cursor, view }: Awaited, until: WaitUntil): Promise<Awaited | undefined> {
+async function skipNews({ cursor, view }: Awaited, until: WaitUntil): Promise<Awaited | undefined> {
   const { state } = await view.record();
   return isAwaited(state, cursor, until) ? undefined : { view, cursor: state.lastEventId + 1 };
 }

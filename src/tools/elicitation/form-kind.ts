@@ -6,7 +6,7 @@ import type { Form } from "./needs-input.ts";
 /** Decision of a person, without the request and the name of the person. */
 export type Decided = Pick<AnswerRequest, "decision" | "denyMessage" | "updatedInput">;
 
-export interface Place {
+export interface SessionContext {
   readonly cwd: string;
   /** Line with title and folder of the session. */
   readonly where: string;
@@ -15,7 +15,7 @@ export interface Place {
 }
 
 /** State between the first and a second form. */
-export interface Begun {
+export interface FirstForm {
   /** Content of the first form. */
   readonly filled: JsonObject;
   /** Set if the request is denied from now on. Message for Claude Code if the second form gives no reason. */
@@ -24,13 +24,13 @@ export interface Begun {
 
 export interface FormKind {
   /** The first lines must name the subject, because Claude Code's terminal shows only three lines of a message. */
-  show(request: PermissionRequest, place: Place): Form;
+  show(request: PermissionRequest, place: SessionContext): Form;
   /**
    * Returns a value if a second form has to ask for text. Some clients cannot submit an empty text field, so the first form has
    * no text field.
    */
-  begun(request: PermissionRequest, content: Record<string, unknown>): Begun | undefined;
-  showSecond(request: PermissionRequest, place: Place, filled: JsonObject): Form;
+  begun(request: PermissionRequest, content: Record<string, unknown>): FirstForm | undefined;
+  showSecond(request: PermissionRequest, place: SessionContext, filled: JsonObject): Form;
   /** Reads the content of both forms together. Returns `undefined` if the content is no answer. */
   read(request: PermissionRequest, content: Record<string, unknown>): Decided | undefined;
   /** Message for Claude Code if the user declines. */

@@ -1,15 +1,15 @@
 import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
-import type { Begun, Decided, FormKind } from "./form-kind.ts";
+import type { FirstForm, Decided, FormKind } from "./form-kind.ts";
 import type { Form, FormAnswer } from "./needs-input.ts";
 import { PERMISSION } from "./permission-form.ts";
 import { PLAN } from "./plan-form.ts";
 import { QUESTION } from "./question-form.ts";
-import { inline } from "./words.ts";
+import { toOneLine } from "./form-text.ts";
 
 /** Builds the form for a request of Claude Code, and reads the answer from a submitted form. */
 
-export interface Session {
+export interface FormSession {
   readonly title: string | undefined;
   readonly cwd: string;
   /** Deny rule that cannot be checked against the request, with the reason. */
@@ -20,20 +20,20 @@ const AGAIN = "The answer was not complete. Answer again, or close this form.\n"
 const MAX_TITLE = 80;
 const MAX_FOLDER = 200;
 
-interface Showing {
+interface FormState {
   /** True if the form came back unclear. */
   readonly again?: boolean;
   /** Content of the first form, if the form to show is the second. */
   readonly filled?: JsonObject | undefined;
 }
 
-export function formOf(
+export function buildForm(
   request: PermissionRequest,
-  { cwd, title, unchecked }: Session,
-  { again = false, filled }: Showing = {},
+  { cwd, title, unchecked }: FormSession,
+  { again = false, filled }: FormState = {},
 ): Form {
-  const named = title === undefined ? "" : ` "${inline(title, MAX_TITLE)}"`;
-  const where = `Session${named} in ${inline(cwd, MAX_FOLDER)}`;
+  const named = title === undefined ? "" : ` "${toOneLine(title, MAX_TITLE)}"`;
+  const where = `Session${named} in ${toOneLine(cwd, MAX_FOLDER)}`;
   const kind = kindOf(request);
   const place = { cwd, where, unchecked };
   const form = filled ? kind.showSecond(request, place, filled) : kind.show(request, place);
@@ -41,10 +41,10 @@ export function formOf(
 }
 
 /** `dismissed`: closed without an answer. `unclear`: filled in, but no answer. */
-export type Verdict = Decided | { readonly begun: Begun } | "dismissed" | "unclear";
+export type Verdict = Decided | { readonly begun: FirstForm } | "dismissed" | "unclear";
 
 /** `filled` is the content of the first form if `answer` is for the second; `last` forbids a further form. */
-export function decidedBy(
+export function readForm(
   request: PermissionRequest,
   answer: Exclude<FormAnswer, { action: "none" }>,
   { filled, last }: { readonly filled: JsonObject | undefined; readonly last: boolean },

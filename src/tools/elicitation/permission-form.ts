@@ -4,7 +4,7 @@ import type { RISK_LEVELS } from "../../domain/approvals/risk.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
 import { MAX_REASON, reasonForm, type FormKind } from "./form-kind.ts";
 import { fieldText, subjectOf } from "./subject.ts";
-import { fitsInLine, harmless, inline, type Room } from "./words.ts";
+import { fitsInLine, escapeControls, toOneLine, type Room } from "./form-text.ts";
 
 /** Form to allow or deny the use of a tool. */
 
@@ -18,7 +18,7 @@ export const PERMISSION: FormKind = {
   show(request, { cwd, unchecked, where }) {
     const { lines, shownFields, whole } = subjectOf(request, cwd);
     return {
-      message: [...lines, ...saidOf(request, unchecked), ...fieldsOf(request, shownFields), where].join("\n"),
+      message: [...lines, ...riskLines(request, unchecked), ...fieldsOf(request, shownFields), where].join("\n"),
       schema: {
         type: "object",
         properties: {
@@ -27,7 +27,7 @@ export const PERMISSION: FormKind = {
             title: "Decision",
             description: whole,
             enum: ["allow", "deny", "allow_for_session"],
-            enumNames: ["Allow once", "Deny", lasting(request)],
+            enumNames: ["Allow once", "Deny", sessionLabel(request)],
           },
         },
         required: ["decision"],
@@ -62,14 +62,14 @@ const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; meanin
 };
 
 /** Puts the risk first, so that a client that cuts lines, or shows only the first lines, still shows it. */
-function saidOf({ blockedPath, decisionReason, risk }: PermissionRequest, unchecked: string | undefined): string[] {
+function riskLines({ blockedPath, decisionReason, risk }: PermissionRequest, unchecked: string | undefined): string[] {
   const said = [
     `Risk: ${riskIn(risk)}`,
     ...(unchecked === undefined ? [] : [`Not checked against ${unchecked}`]),
     ...(blockedPath === undefined ? [] : [`Path: ${blockedPath}`]),
     ...(decisionReason === undefined ? [] : [`Reason: ${decisionReason}`]),
   ];
-  return said.map((line) => inline(line, MAX_LINE));
+  return said.map((line) => toOneLine(line, MAX_LINE));
 }
 
 function riskIn(risk: PermissionRequest["risk"]): string {
@@ -85,7 +85,7 @@ const ROOM: Room = { characters: 1_600, lines: 40 };
 function fieldsOf({ input, toolName }: PermissionRequest, shownFields: readonly string[]): string[] {
   const rest = Object.entries(input).filter(([key]) => !shownFields.includes(key));
   if (rest.length === 0) return [];
-  const line = `With ${harmless(JSON.stringify(Object.fromEntries(rest)))}`;
+  const line = `With ${escapeControls(JSON.stringify(Object.fromEntries(rest)))}`;
   if (toolName !== "Edit" && toolName !== "Write" && fitsInLine(line)) return [line];
   const shown = rest.slice(0, MAX_FIELDS).map(([key, value]) => fieldText(key, value, ROOM));
   const left = rest.length - shown.length;
@@ -94,10 +94,10 @@ function fieldsOf({ input, toolName }: PermissionRequest, shownFields: readonly 
 }
 
 /** Label of `allow_for_session`, with the rules to remember. */
-function lasting(request: PermissionRequest): string {
+function sessionLabel(request: PermissionRequest): string {
   const rules = rulesToRemember(request);
   if (rules.length === 0) return "Allow (cannot be remembered)";
-  return `Allow, and until the session ends also ${inline(rules.join(", "), MAX_RULES)}`;
+  return `Allow, and until the session ends also ${toOneLine(rules.join(", "), MAX_RULES)}`;
 }
 
 const MAX_RULES = 160;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { MAX_REASON, reasonForm, type FormKind } from "./form-kind.ts";
-import { block, inFewLines, inOneLine, shortened } from "./words.ts";
+import { indentedBlock, inFewLines, inOneLine, shortened } from "./form-text.ts";
 
 /** Form to approve a plan. */
 
@@ -19,7 +19,7 @@ export const PLAN: FormKind = {
     const { isWhole, lines } = inFewLines(`Carry out this plan of Claude Code? ${plan}`);
     const isTold = isWhole && !plan.includes("\n");
     return {
-      message: [...lines, ...(isTold ? [] : [block(plan, ROOM), ""]), where].join("\n"),
+      message: [...lines, ...(isTold ? [] : [indentedBlock(plan, ROOM), ""]), where].join("\n"),
       schema: {
         type: "object",
         properties: {

@@ -3,7 +3,7 @@ import { AppError } from "../../domain/error.ts";
 import { withAnswers, type Answers } from "../../domain/approvals/questions.ts";
 import type { FormKind } from "./form-kind.ts";
 import type { FormField } from "./needs-input.ts";
-import { block, inFewLines, inline } from "./words.ts";
+import { indentedBlock, inFewLines, toOneLine } from "./form-text.ts";
 
 /** Form for AskUserQuestion: a choice for each question, or a free text. */
 
@@ -78,14 +78,14 @@ function questionsIn({ questions }: Record<string, unknown>): Question[] {
 }
 
 function questionText({ options, question }: Question, index: number): string {
-  const choices = options.map(({ description, label }) => `  ${inline(label, 80)}: ${inline(description, 300)}`);
+  const choices = options.map(({ description, label }) => `  ${toOneLine(label, 80)}: ${toOneLine(description, 300)}`);
   const { isWhole, lines } = inFewLines(`${index === 0 ? "Claude Code asks" : "And"}: ${question}`);
-  return [...lines, ...(isWhole ? [] : [block(question, ROOM)]), ...choices].join("\n");
+  return [...lines, ...(isWhole ? [] : [indentedBlock(question, ROOM)]), ...choices].join("\n");
 }
 
 /** Returns the labels as shown. `answerTo` maps a shown label back to the full label. */
 function labelsOf({ options }: Question): string[] {
-  return options.map(({ label }) => inline(label, 80));
+  return options.map(({ label }) => toOneLine(label, 80));
 }
 
 /** Adds a choice for a free text, asked for by the second form. */
@@ -111,7 +111,7 @@ function fieldFor(question: Question, place: number): [string, FormField] {
 }
 
 function aboutOf({ header, question }: Question): { title: string; description: string } {
-  return { title: inline(header === "" ? question : header, 80), description: inline(question, 300) };
+  return { title: toOneLine(header === "" ? question : header, 80), description: toOneLine(question, 300) };
 }
 
 function wordsFor(question: Question): FormField {
@@ -123,7 +123,7 @@ function answerTo(question: Question, choice: unknown, words: unknown): string |
   const { multiSelect, options } = question;
   const own = typeof words === "string" && words.length <= MAX_WORDS ? words.trim() : "";
   const chosen = [choice].flat().flatMap((shown) => {
-    const option = options.find(({ label }) => inline(label, 80) === shown);
+    const option = options.find(({ label }) => toOneLine(label, 80) === shown);
     return option ? [option.label] : [];
   });
   const all = own === "" ? chosen : multiSelect ? [...chosen, own] : [own];

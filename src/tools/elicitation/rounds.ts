@@ -47,7 +47,7 @@ const Round = z.object({
 export type Round = z.infer<typeof Round>;
 
 /** Returns the state of the previous round, if any. The state is signed by us, but a client can send it with another call. */
-export function roundBefore(tool: string, { resumeState }: ToolCall): Round | undefined {
+export function previousRound(tool: string, { resumeState }: ToolCall): Round | undefined {
   if (resumeState === undefined) return undefined;
   const round = Round.safeParse(resumeState).data;
   if (round?.tool === tool) return round;

@@ -1,10 +1,10 @@
 import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
-import { block, harmless, inFewLines, inOneLine, shortened, type Room } from "./words.ts";
+import { indentedBlock, escapeControls, inFewLines, inOneLine, shortened, type Room } from "./form-text.ts";
 
 /** Describes a request in a form: first lines, because some clients show no more, and the full text. */
 
-interface Act {
+interface ToolWording {
   readonly verb: string;
   /** Input field with the subject of the call. */
   readonly key: string;
@@ -16,11 +16,11 @@ interface Act {
 
 const RUN = { verb: "Run:", key: "command", idle: "description" };
 /** Named in the first line of a call, so never shown as a detail. */
-const UNBOXED_FIELD = "dangerouslyDisableSandbox";
-const UNBOXED: Act = { ...RUN, verb: "Run outside the sandbox:" };
+const UNSANDBOXED_FIELD = "dangerouslyDisableSandbox";
+const UNSANDBOXED: ToolWording = { ...RUN, verb: "Run outside the sandbox:" };
 const START = { verb: "Start a subagent:", key: "description", detail: ["prompt"] };
 
-const ACTS: Readonly<Record<string, Act>> = {
+const WORDINGS: Readonly<Record<string, ToolWording>> = {
   Agent: START,
   Bash: RUN,
   Edit: { verb: "Edit", key: "file_path", detail: ["old_string", "new_string"] },
@@ -48,7 +48,7 @@ export interface Subject {
 
 export function subjectOf({ agentId, input, toolName }: PermissionRequest, cwd: string): Subject {
   const who = agentId === undefined ? "" : "Subagent: ";
-  const act = actOf(toolName, input);
+  const act = findWording(toolName, input);
   const about = act && input[act.key];
   if (!act || typeof about !== "string") {
     const verb = `${who}Use ${inOneLine(toolName)}`;
@@ -57,30 +57,30 @@ export function subjectOf({ agentId, input, toolName }: PermissionRequest, cwd: 
     return { lines, shownFields: isWhole ? Object.keys(input) : [], whole: shortened(`${verb}: ${inOneLine(fields)}`) };
   }
   const verb = `${who}${act.verb}`;
-  const named = act.key.endsWith("_path") ? within(about, cwd) : about;
+  const named = act.key.endsWith("_path") ? relativeTo(about, cwd) : about;
   const { isWhole, lines } = inFewLines(`${verb} ${named}${sizeOf(input)}`);
   const details = (act.detail ?? []).flatMap((key) => detailOf(key, input[key]));
   const whole = [`${verb} ${inOneLine(named)}`, ...details, ...restOf(act, input)].filter((part) => part !== "");
   const isPlain = isWhole && !about.includes("\n");
-  const shownFields = [...(isPlain ? [act.key] : []), ...(act === UNBOXED ? [UNBOXED_FIELD] : [])];
+  const shownFields = [...(isPlain ? [act.key] : []), ...(act === UNSANDBOXED ? [UNSANDBOXED_FIELD] : [])];
   return { lines, shownFields, whole: shortened(whole.join(": ")) };
 }
 
-function actOf(toolName: string, input: JsonObject): Act | undefined {
-  const act = Object.hasOwn(ACTS, toolName) ? ACTS[toolName] : undefined;
-  return act === RUN && input[UNBOXED_FIELD] === true ? UNBOXED : act;
+function findWording(toolName: string, input: JsonObject): ToolWording | undefined {
+  const act = Object.hasOwn(WORDINGS, toolName) ? WORDINGS[toolName] : undefined;
+  return act === RUN && input[UNSANDBOXED_FIELD] === true ? UNSANDBOXED : act;
 }
 
 /** Returns all other input fields, except `false` and `null`. */
-function restOf(act: Act, input: JsonObject): string[] {
-  const said = [act.key, act.idle, ...(act.detail ?? []), ...(act === UNBOXED ? [UNBOXED_FIELD] : [])];
+function restOf(act: ToolWording, input: JsonObject): string[] {
+  const said = [act.key, act.idle, ...(act.detail ?? []), ...(act === UNSANDBOXED ? [UNSANDBOXED_FIELD] : [])];
   const isSaid = (key: string, value: unknown) => said.includes(key) || value === false || value === null;
   const rest = Object.entries(input).filter(([key, value]) => value !== undefined && !isSaid(key, value));
   return rest.length === 0 ? [] : [inOneLine(`With ${JSON.stringify(Object.fromEntries(rest))}`)];
 }
 
 /** Makes a path inside the session's folder relative. */
-function within(path: string, cwd: string): string {
+function relativeTo(path: string, cwd: string): string {
   const isInside = path.startsWith(cwd) && /^[/\\]./.test(path.slice(cwd.length));
   return isInside ? path.slice(cwd.length + 1) : path;
 }
@@ -115,6 +115,6 @@ export function fieldText(key: string, value: unknown, room: Room): string {
   const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
   const mark = Object.hasOwn(MARKS, key) ? MARKS[key] : undefined;
   return mark === undefined
-    ? `${harmless(JSON.stringify(key.slice(0, 60)))}:\n${block(text, room)}`
-    : block(text, room, mark);
+    ? `${escapeControls(JSON.stringify(key.slice(0, 60)))}:\n${indentedBlock(text, room)}`
+    : indentedBlock(text, room, mark);
 }

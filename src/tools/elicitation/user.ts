@@ -7,7 +7,7 @@ import { uncheckedFor } from "../../engine/policy/unchecked.ts";
 import type { PendingRequest } from "../../view/pending-request.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
-import { decidedBy, formOf, type Verdict } from "./form.ts";
+import { readForm, buildForm, type Verdict } from "./form.ts";
 import type { Form, FormAnswer } from "./needs-input.ts";
 
 /** Approver `user`: shows forms to the person at the client, and takes their answers. */
@@ -18,20 +18,20 @@ export interface FormContext {
 }
 
 /** True if a form in this call can give an answer. Without scope `approve` a dialog would be an empty promise. */
-export function reachesUser({ call: { client, scopes }, deps: { approvalChain } }: FormContext): boolean {
+export function canShowForms({ call: { client, scopes }, deps: { approvalChain } }: FormContext): boolean {
   return client.elicitation !== false && scopes.includes("approve") && approvalChain.includes(USER);
 }
 
 /** True if a form for this request can give an answer. At an unattended client, only within `callerApproves`. */
-export function isForForm(open: OpenRequest, { call, deps }: FormContext): boolean {
-  if (!forUser(open)) return false;
+export function canAnswerByForm(open: OpenRequest, { call, deps }: FormContext): boolean {
+  if (!isUserRequest(open)) return false;
   const isBound = !call.attended && !call.scopes.includes("decide");
   const level = open.kind === "question" ? "reads" : (open.risk ?? "all");
   return !isBound || (deps.approvalChain.includes(CALLER) && isWithin(level, deps.callerApproves));
 }
 
 /** True if the person at a client is the current approver. */
-function forUser(open: OpenRequest): boolean {
+function isUserRequest(open: OpenRequest): boolean {
   return open.approver === USER;
 }
 
@@ -52,7 +52,7 @@ export async function showForm(
   // Report a delivery only once, although every poll shows the form.
   const isNews = open.deliveredAt === undefined || (whole && !open.seenWhole);
   if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, approver: USER }]);
-  return formOf(
+  return buildForm(
     asked.request,
     { cwd: spec.cwd, title, unchecked: uncheckedFor(asked.request, record) },
     { again, filled: open.filled },
@@ -67,7 +67,7 @@ export async function showForm(
  * - `unclear`: to be asked again.
  * - `late`: not answered yet.
  */
-export type Taken = "settled" | "dismissed" | "unattended" | "begun" | "unclear" | "late";
+export type FormResult = "settled" | "dismissed" | "unattended" | "begun" | "unclear" | "late";
 
 /** Minimum time for a person to read and decline a form, ms. `codex exec` and `copilot -p` decline every form at once. */
 const READ_MS = 300;
@@ -83,7 +83,10 @@ interface ShownForm {
 }
 
 /** True if a program has declined, not a person. If the clock was set back (`tookMs` < 0), counts as a person. */
-export function isUnread({ action }: FormAnswer, { second, tookMs }: { second: boolean; tookMs: number }): boolean {
+export function isDeclinedByProgram(
+  { action }: FormAnswer,
+  { second, tookMs }: { second: boolean; tookMs: number },
+): boolean {
   return action === "decline" && !second && tookMs >= 0 && tookMs < READ_MS;
 }
 
@@ -92,7 +95,7 @@ export async function takeForm(
   shown: ShownForm,
   answer: FormAnswer,
   context: FormContext,
-): Promise<Taken> {
+): Promise<FormResult> {
   const { call, deps } = context;
   const { answeredAt = deps.now() } = call;
   const { requestId, second } = shown;
@@ -102,9 +105,9 @@ export async function takeForm(
   if (!asked) return "settled";
   if (answer.action === "none") return "late";
   const filled = second ? open.filled : undefined;
-  const decided = isUnread(answer, { second, tookMs: answeredAt - shown.at })
+  const decided = isDeclinedByProgram(answer, { second, tookMs: answeredAt - shown.at })
     ? "unattended"
-    : decidedBy(asked.request, answer, { filled, last: shown.last });
+    : readForm(asked.request, answer, { filled, last: shown.last });
   if (decided === "unclear" && !shown.again) return decided;
   return settle(view, requestId, decided === "unclear" ? "dismissed" : decided, context);
 }
@@ -114,7 +117,7 @@ async function settle(
   requestId: string,
   decided: Exclude<Verdict, "unclear"> | "unattended",
   { call, deps }: FormContext,
-): Promise<Taken> {
+): Promise<FormResult> {
   const { principal } = call;
   if (typeof decided === "string") {
     if (decided === "unattended") call.client.noteUnattended?.();
@@ -145,7 +148,7 @@ export async function untilSettled(
 ): Promise<void> {
   while (!signal.aborted) {
     const { state } = await view.record();
-    if (!state.requests.some((open) => open.requestId === requestId && forUser(open))) return;
+    if (!state.requests.some((open) => open.requestId === requestId && isUserRequest(open))) return;
     const sessions = [{ sessionId: view.id, cursor: state.lastEventId + 1 }];
     await deps.engine.wait(call.principal, { sessions, until: "event", timeoutMs: LOOK_MS, signal });
   }

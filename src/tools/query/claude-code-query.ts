@@ -9,23 +9,23 @@ import { start } from "../../engine/actions/begin.ts";
 import { boundOf, mayUseMode } from "../../engine/policy/bound.ts";
 import { failureOf, recordBegin } from "../blocking/outcome.ts";
 import { followTurn } from "../blocking/follow.ts";
-import { nameTools } from "../catalogue.ts";
+import { correctToolNames } from "../check-options.ts";
 import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
-import { roundBefore } from "../elicitation/rounds.ts";
-import { folderOf, formsOf, said } from "../prompt.ts";
+import { previousRound } from "../elicitation/rounds.ts";
+import { resolveFolder, approvalLimits, promptFields } from "../prompt.ts";
 import { actingCaller } from "../scope.ts";
 import { readEnd, viewSession } from "../session-view.ts";
 import { answerQuery, REST_SHARE } from "./query-answer.ts";
-import { Bundle } from "./bundle.ts";
-import { DENIES, describeQuery } from "./in-force.ts";
-import { modeInForce, type ModeGate, type QuerySettings } from "./settings.ts";
+import { LastMessages } from "./last-messages.ts";
+import { DENIES, describeQuery } from "./description.ts";
+import { effectiveMode, type ModeGate, type QuerySettings } from "./settings.ts";
 import { MessageStream } from "./stream.ts";
 
 const NAME = "claude_code_query";
 const { allowedTools, cwd, disallowedTools, maxTurns, model, permissionMode } = SessionOptions.shape;
 
 const Input = z.strictObject({
-  prompt: said.prompt,
+  prompt: promptFields.prompt,
   cwd: cwd.exactOptional(),
   maxTurns,
   model,
@@ -54,13 +54,13 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
     scope: start.scope,
     isQuery: true,
     async handle(args, call, deps) {
-      const work = Begun.parse(roundBefore(NAME, call)?.work ?? (await begin(args, settings, call, deps)));
+      const work = StartedQuery.parse(previousRound(NAME, call)?.work ?? (await begin(args, settings, call, deps)));
       const { begun, cursor, ...known } = work;
 
       const view = viewSession(known.sessionId, call, deps);
       const { maxBytes } = settings;
       const most = args.maxMessages ?? settings.maxMessages;
-      const bundle = new Bundle(most, maxBytes - Math.floor(maxBytes / REST_SHARE));
+      const bundle = new LastMessages(most, maxBytes - Math.floor(maxBytes / REST_SHARE));
       const stream = new MessageStream(known.sessionId, call);
       const withSystem = args.includeSystemMessages ?? settings.includeSystemMessages;
       const take = (event: StoredEvent): JsonObject | undefined => {
@@ -94,7 +94,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
 }
 
 /** State of a query after sending. All fields except `begun` and `cursor` are part of the answer. */
-const Begun = z.object({
+const StartedQuery = z.object({
   begun: z.number(),
   cursor: z.int(),
   sessionId: z.string(),
@@ -108,14 +108,14 @@ async function begin(
   settings: QuerySettings,
   call: ToolCall,
   deps: ToolDeps,
-): Promise<z.infer<typeof Begun>> {
+): Promise<z.infer<typeof StartedQuery>> {
   const begun = performance.now();
-  const { mode, note } = modeOf(args, settings, call, deps);
-  const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
-  const limits = { ...formsOf(call), endWithClient: true, turnMs: settings.maxExecutionMs };
+  const { mode, note } = chooseMode(args, settings, call, deps);
+  const { options, warnings } = correctToolNames({ ...optionsOf(args, settings, deps), permissionMode: mode });
+  const limits = { ...approvalLimits(call), endWithClient: true, turnMs: settings.maxExecutionMs };
   const prompt = { text: args.prompt, limits, via: NAME };
   const { cursor, sessionId, withheld } = await start.run(actingCaller(call, deps), {
-    ...byWhom(args, options),
+    ...splitOperatorRules(args, options),
     prompt,
   });
   const inMode = mayUseMode(mode, boundOf(deps.callerApproves, call)) ? mode : "default";
@@ -126,7 +126,7 @@ async function begin(
 }
 
 /** Passes `allowedTools` of the operator separately, because the operator's rules need no approval. */
-function byWhom(args: Input, options: SessionOptions) {
+function splitOperatorRules(args: Input, options: SessionOptions) {
   const { allowedTools: allowed, ...others } = options;
   if (allowed === undefined || args.allowedTools !== undefined) return { options };
   return { options: others, fromOperator: { allowedTools: allowed } };
@@ -139,7 +139,7 @@ async function suspend(sessionId: string, call: ToolCall, { engine }: ToolDeps):
   });
 }
 
-function modeOf(
+function chooseMode(
   args: Input,
   settings: QuerySettings,
   call: ToolCall,
@@ -147,7 +147,7 @@ function modeOf(
 ): { mode: PermissionMode; note?: string } {
   if (args.permissionMode !== undefined) return { mode: args.permissionMode };
   const gate = { allowsBypass: bypass.isAllowed(), bound: boundOf(callerApproves, call) };
-  const { mode, why } = modeInForce(settings.permissionMode, gate);
+  const { mode, why } = effectiveMode(settings.permissionMode, gate);
   return why === undefined ? { mode } : { mode, note: `permissionMode is ${mode}: ${DENIES}. ${why}` };
 }
 
@@ -156,7 +156,7 @@ function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): Sessio
   const { allowedTools: allowed = settings.allowedTools, maxTurns: turns = settings.maxTurns } = args;
   const { model: chosen = settings.model } = args;
   return {
-    cwd: folderOf(args.cwd ?? settings.cwd, deps),
+    cwd: resolveFolder(args.cwd ?? settings.cwd, deps),
     ...(turns !== undefined && { maxTurns: turns }),
     ...(chosen !== undefined && { model: chosen }),
     ...(append !== undefined && { systemPrompt: { type: "preset", preset: "claude_code", append } }),
@@ -167,6 +167,6 @@ function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): Sessio
 
 /** Returns the description with the current defaults of this server. */
 function describe(settings: QuerySettings, gate: ModeGate): string {
-  const { mode, why } = modeInForce(settings.permissionMode, gate);
+  const { mode, why } = effectiveMode(settings.permissionMode, gate);
   return describeQuery(settings, { mode, isReplaced: why !== undefined });
 }

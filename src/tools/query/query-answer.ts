@@ -1,10 +1,10 @@
 import type { JsonObject } from "../../domain/json.ts";
-import { tellRequests, failureOf } from "../blocking/outcome.ts";
-import type { Left } from "../blocking/follow.ts";
+import { readOpenRequests, failureOf } from "../blocking/outcome.ts";
+import type { FollowEnd } from "../blocking/follow.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { fit, jsonBytes } from "../../view/size.ts";
 import { readEnd, type SessionView } from "../session-view.ts";
-import type { Bundle } from "./bundle.ts";
+import type { LastMessages } from "./last-messages.ts";
 
 /** Builds the answer of `claude_code_query`, with the position for reading on. */
 
@@ -16,8 +16,8 @@ const EXPENDABLE = ["modelUsage", "usage"];
 interface Query {
   /** Fields known before the end of the query. */
   readonly head: JsonObject & { readonly warnings?: readonly string[] };
-  readonly bundle: Bundle;
-  readonly left: Left;
+  readonly bundle: LastMessages;
+  readonly left: FollowEnd;
   readonly cursor: number;
   readonly maxBytes: number;
 }
@@ -37,13 +37,13 @@ export async function answerQuery(
     const maxRequestBytes = Math.max(room - jsonBytes(known) - AROUND_REQUESTS, 0);
     return {
       ...known,
-      ...(await tellWaiting(left, view, { maxBytes: maxRequestBytes, call, deps })),
+      ...(await readWaiting(left, view, { maxBytes: maxRequestBytes, call, deps })),
       messages: bundle.messages,
     };
   }
   const warnings = [...(head.warnings ?? []), ...(left.why === "ended" ? (left.end.data.warnings ?? []) : [])];
   const warned = warnings.length > 0 ? { warnings } : {};
-  const { cut, value } = fit({ ...known, ...warned, ...(await tellOutcome(left, view)) }, room, EXPENDABLE);
+  const { cut, value } = fit({ ...known, ...warned, ...(await readOutcome(left, view)) }, room, EXPENDABLE);
   return { ...value, ...(cut && { truncated: true }), messages: bundle.messages };
 }
 
@@ -56,22 +56,22 @@ interface AnswerContext {
   readonly deps: ToolDeps;
 }
 
-async function tellWaiting(
-  { nextCursor: cursor }: Extract<Left, { why: "asked" }>,
+async function readWaiting(
+  { nextCursor: cursor }: Extract<FollowEnd, { why: "asked" }>,
   view: SessionView,
   { call, deps, maxBytes }: AnswerContext,
 ): Promise<JsonObject> {
-  const requests = await tellRequests(view, { cursor, maxBytes }, call, deps);
+  const requests = await readOpenRequests(view, { cursor, maxBytes }, call, deps);
   const summary = "Claude Code is waiting for a decision; the turn continues after it.";
   return { ...requests, result: { success: false, summary, error: "waiting_permission" } };
 }
 
-async function tellOutcome(left: Exclude<Left, { why: "asked" }>, view: SessionView): Promise<JsonObject> {
-  if (left.why === "ended") return tellEnd(left.end, view);
+async function readOutcome(left: Exclude<FollowEnd, { why: "asked" }>, view: SessionView): Promise<JsonObject> {
+  if (left.why === "ended") return readTurnEnd(left.end, view);
   return { status: "cancelled", result: { success: false, summary: "", error: left.because } };
 }
 
-async function tellEnd(end: Extract<Left, { why: "ended" }>["end"], view: SessionView): Promise<JsonObject> {
+async function readTurnEnd(end: Extract<FollowEnd, { why: "ended" }>["end"], view: SessionView): Promise<JsonObject> {
   const { isError, result: summary, usage, modelUsage, ...rest } = await readEnd(view, end);
   const { errorSubtype, numTurns, totalCostUsd } = rest;
   const timedOut = errorSubtype === "time_limit" || errorSubtype === "timeout";

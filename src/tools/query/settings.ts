@@ -26,7 +26,7 @@ export interface ModeGate {
 }
 
 /** Returns the mode of a query without `permissionMode`; `why` explains a mode other than the operator's default. */
-export function modeInForce(
+export function effectiveMode(
   mode: PermissionMode,
   { allowsBypass, bound }: ModeGate,
 ): { mode: PermissionMode; why?: string } {

@@ -27,7 +27,7 @@ export interface Way {
 export const PROMPT = "Say what is true.";
 
 /** Builds the way to an action of `claude_code_session`. */
-export const ofTool = (action: string, more: object = {}, comesTo = "ok"): Way => ({
+export const toolWay = (action: string, more: object = {}, comesTo = "ok"): Way => ({
   action,
   way: `claude_code_session ${action}`,
   drive: ({ sessionId }) => tool("claude_code_session", { action, sessionId, ...more }),
@@ -37,7 +37,7 @@ export const ofTool = (action: string, more: object = {}, comesTo = "ok"): Way =
 type BodyOf = (target: Target) => object;
 
 /** Builds the way to a command of the page. */
-export const ofPage = (action: string, body: BodyOf = () => ({}), comesTo = "ok"): Way => {
+export const pageWay = (action: string, body: BodyOf = () => ({}), comesTo = "ok"): Way => {
   const path = action.replaceAll("_", "-");
   return {
     action,
@@ -47,7 +47,7 @@ export const ofPage = (action: string, body: BodyOf = () => ({}), comesTo = "ok"
   };
 };
 
-export const NOTHING = "INVALID_ARGUMENT";
+export const INVALID_ARGUMENT = "INVALID_ARGUMENT";
 
 export const WAYS: readonly Way[] = [
   { action: "start", way: "claude_code", drive: ({ cwd }) => tool("claude_code", { prompt: PROMPT, cwd }) },
@@ -71,7 +71,7 @@ export const WAYS: readonly Way[] = [
     on: "own",
     drive: ({ sessionId }) => tool("claude_chat_query", { sessionId, prompt: PROMPT }),
   },
-  { ...ofPage("reply", () => ({ prompt: PROMPT })), on: "own" },
+  { ...pageWay("reply", () => ({ prompt: PROMPT })), on: "own" },
   {
     action: "fork",
     way: "claude_code_reply",
@@ -86,7 +86,7 @@ export const WAYS: readonly Way[] = [
   },
   { action: "list", way: "claude_code_session list", drive: () => tool("claude_code_session", { action: "list" }) },
   { action: "list", way: "GET /sessions", drive: () => page("GET", "/sessions") },
-  ofTool("get"),
+  toolWay("get"),
   { action: "get", way: "GET /sessions/:id", drive: ({ sessionId }) => page("GET", `/sessions/${sessionId}`) },
   {
     action: "get",
@@ -106,54 +106,54 @@ export const WAYS: readonly Way[] = [
     drive: ({ sessionId }) => mcp("resources/read", { uri: `claude-code://sessions/${sessionId}/events` }),
   },
   { action: "events", way: "tasks/get", on: "task", drive: ({ taskId }) => mcp("tasks/get", { taskId }) },
-  ofTool("diff"),
-  ofTool("interrupt"),
+  toolWay("diff"),
+  toolWay("interrupt"),
   {
     action: "interrupt",
     way: "claude_chat_interrupt",
     drive: ({ sessionId }) => tool("claude_chat_interrupt", { sessionId }),
   },
-  ofPage("interrupt"),
+  pageWay("interrupt"),
   {
     action: "interrupt_prompt",
     way: "tasks/cancel",
     on: "task",
     drive: ({ taskId }) => mcp("tasks/cancel", { taskId }),
   },
-  { ...ofTool("cancel"), on: "own" },
-  { ...ofPage("cancel", () => ({ reason: "no more" })), on: "own" },
-  { ...ofTool("close"), on: "own" },
+  { ...toolWay("cancel"), on: "own" },
+  { ...pageWay("cancel", () => ({ reason: "no more" })), on: "own" },
+  { ...toolWay("close"), on: "own" },
   {
     action: "close",
     way: "claude_session_close",
     on: "own",
     drive: ({ sessionId }) => tool("claude_session_close", { sessionId }),
   },
-  { ...ofTool("delete"), on: "own" },
-  { ...ofPage("delete"), on: "own" },
-  ofTool("rename", { title: "t" }),
-  ofPage("rename", () => ({ title: "t" })),
-  ofTool("release_queue"),
-  ofPage("release_queue"),
-  ofTool("drop_queue"),
-  ofPage("drop_queue"),
-  ofTool("set_model", { model: "opus" }),
+  { ...toolWay("delete"), on: "own" },
+  { ...pageWay("delete"), on: "own" },
+  toolWay("rename", { title: "t" }),
+  pageWay("rename", () => ({ title: "t" })),
+  toolWay("release_queue"),
+  pageWay("release_queue"),
+  toolWay("drop_queue"),
+  pageWay("drop_queue"),
+  toolWay("set_model", { model: "opus" }),
   {
     action: "set_model",
     way: "claude_chat_model",
     drive: ({ sessionId }) => tool("claude_chat_model", { sessionId, model: "opus" }),
   },
-  ofTool("set_permission_mode", { permissionMode: "plan" }),
+  toolWay("set_permission_mode", { permissionMode: "plan" }),
   {
     action: "set_permission_mode",
     way: "claude_chat_mode",
     drive: ({ sessionId }) => tool("claude_chat_mode", { sessionId, permissionMode: "plan" }),
   },
-  ofTool("stop_task", { taskId: "none" }, NOTHING),
-  ofTool("task_output", { taskId: "none" }, NOTHING),
-  ofTool("usage"),
-  ofTool("rewind", { dryRun: true }),
-  ofPage("rewind", ({ promptId }) => ({ promptId, dryRun: true })),
+  toolWay("stop_task", { taskId: "none" }, INVALID_ARGUMENT),
+  toolWay("task_output", { taskId: "none" }, INVALID_ARGUMENT),
+  toolWay("usage"),
+  toolWay("rewind", { dryRun: true }),
+  pageWay("rewind", ({ promptId }) => ({ promptId, dryRun: true })),
   {
     action: "answer",
     way: "claude_code_check respond_permission",
@@ -168,7 +168,7 @@ export const WAYS: readonly Way[] = [
     drive: ({ requestId, sessionId }) =>
       tool("claude_code_check", { action: "answer_question", sessionId, requestId, answers: {}, waitMs: 0 }),
     // The open request is for a permission, without questions.
-    comesTo: NOTHING,
+    comesTo: INVALID_ARGUMENT,
   },
   {
     action: "answer",
@@ -184,7 +184,7 @@ export const WAYS: readonly Way[] = [
     drive: ({ requestId, sessionId }) => http("POST", `/requests/${sessionId}/${requestId}`, { decision: "deny" }),
   },
   { action: "answer", way: "tasks/update", on: "task", drive: ({ taskId }) => mcp("tasks/update", { taskId }) },
-  ofTool("revoke", {}, NOTHING),
-  ofPage("revoke", () => ({}), NOTHING),
-  { ...ofPage("more_time", ({ requestId }) => ({ requestId })), on: "asking" },
+  toolWay("revoke", {}, INVALID_ARGUMENT),
+  pageWay("revoke", () => ({}), INVALID_ARGUMENT),
+  { ...pageWay("more_time", ({ requestId }) => ({ requestId })), on: "asking" },
 ];

@@ -10,15 +10,15 @@ import { JsonObject } from "../../../src/domain/json.ts";
 import { Changes } from "./changes.ts";
 
 /** Filter between an owner and Claude Code. Returns `undefined` to drop the line. */
-export type Passing = (line: JsonObject) => JsonObject | undefined;
+export type LineFilter = (line: JsonObject) => JsonObject | undefined;
 
 interface Connection {
   readonly stdout: PassThrough;
   readonly events: EventEmitter;
-  readonly inwards: Passing;
+  readonly inwards: LineFilter;
 }
 
-const same: Passing = (line) => line;
+const unchanged: LineFilter = (line) => line;
 
 export class KeptClaude {
   /** All lines from Claude Code; the number of a line is its index + 1. */
@@ -39,7 +39,7 @@ export class KeptClaude {
   }
 
   /** For the option `spawnClaudeCodeProcess`: starts Claude Code for the first owner, hands later owners the same pipes. */
-  connect(request: SpawnOptions, inwards: Passing = same, outwards: Passing = same): SpawnedProcess {
+  connect(request: SpawnOptions, inwards: LineFilter = unchanged, outwards: LineFilter = unchanged): SpawnedProcess {
     this.#child ??= this.#start(request);
     const stdin = new PassThrough();
     const connection = { stdout: new PassThrough(), events: new EventEmitter(), inwards };

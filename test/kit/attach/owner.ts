@@ -14,7 +14,7 @@ import { randomUUID, type UUID } from "node:crypto";
 
 import type { JsonObject } from "../../../src/domain/json.ts";
 import { Changes } from "./changes.ts";
-import type { KeptClaude, Passing } from "./kept-claude.ts";
+import type { KeptClaude, LineFilter } from "./kept-claude.ts";
 
 interface Asked {
   readonly toolName: string;
@@ -35,8 +35,8 @@ interface Wiring {
   readonly elicit?: () => ElicitationResult | undefined;
   /** Called before each tool with all tools so far. Without `hook`, no `PreToolUse` hook is set. */
   readonly hook?: (hooked: readonly string[]) => HookJSONOutput | undefined;
-  readonly inwards?: Passing;
-  readonly outwards?: Passing;
+  readonly inwards?: LineFilter;
+  readonly outwards?: LineFilter;
 }
 
 /** An Agent SDK at the pipes of a Claude Code; records all messages and requests. */

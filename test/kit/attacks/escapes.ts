@@ -5,7 +5,7 @@ import { join } from "node:path";
  * Attacks on the folders that sessions are confined to, for tests of every layer. Each attack is made of real files and links.
  */
 
-export interface Place {
+export interface AttackFolders {
   /** Folder that sessions may use. */
   readonly allowed: string;
   /** Folder beside `allowed` that sessions may not use. */
@@ -15,7 +15,7 @@ export interface Place {
 export interface Escape {
   readonly how: string;
   /** Creates the files of the attack; returns the existing folder outside `allowed` that a caller would name. */
-  readonly folder: (place: Place) => string;
+  readonly folder: (place: AttackFolders) => string;
 }
 
 function link(path: string, target: string): string {
@@ -23,7 +23,7 @@ function link(path: string, target: string): string {
   return path;
 }
 
-function made(folder: string): string {
+function makeFolder(folder: string): string {
   mkdirSync(folder, { recursive: true });
   return folder;
 }
@@ -36,13 +36,13 @@ export const ESCAPES: readonly Escape[] = [
     how: "dots that climb out of the allowed folder",
     folder: ({ allowed, outside }) => `${allowed}/../${outside.split(/[\\/]/).at(-1)!}`,
   },
-  { how: "dots behind dots", folder: ({ allowed }) => `${made(join(allowed, "a"))}/../..` },
-  { how: "a name with the same beginning", folder: ({ allowed }) => made(`${allowed}-b`) },
+  { how: "dots behind dots", folder: ({ allowed }) => `${makeFolder(join(allowed, "a"))}/../..` },
+  { how: "a name with the same beginning", folder: ({ allowed }) => makeFolder(`${allowed}-b`) },
   { how: "a link that leads out", folder: ({ allowed, outside }) => link(join(allowed, "out"), outside) },
   {
     how: "a folder behind a link that leads out",
     folder: ({ allowed, outside }) => {
-      made(join(outside, "deep"));
+      makeFolder(join(outside, "deep"));
       return join(link(join(allowed, "out-deep"), outside), "deep");
     },
   },
@@ -53,7 +53,7 @@ export const ESCAPES: readonly Escape[] = [
 ];
 
 /** Creates an image in the folder of an escape; no log is written into an image. */
-export function plant(folder: string): string {
+export function plantImage(folder: string): string {
   const file = join(folder, "planted.png");
   writeFileSync(file, Buffer.from(PNG, "base64"));
   return file;
@@ -61,17 +61,17 @@ export function plant(folder: string): string {
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-export interface Road {
+export interface PathArgument {
   readonly argument: string;
   readonly tool: string;
   /** Arguments that name `folder`, or a file in `folder`, for a session whose `cwd` is allowed. */
-  readonly args: (folder: string, place: Place) => Record<string, unknown>;
+  readonly args: (folder: string, place: AttackFolders) => Record<string, unknown>;
 }
 
 const begin = { prompt: "x" };
 
 /** Arguments with which a caller can name a folder or a file in a folder. */
-export const ROADS: readonly Road[] = [
+export const PATH_ARGUMENTS: readonly PathArgument[] = [
   { argument: "cwd", tool: "claude_code", args: (cwd) => ({ ...begin, cwd }) },
   {
     argument: "additionalDirectories[0]",

@@ -6,7 +6,10 @@ import type { World } from "../world.ts";
  * Creates a repository whose settings run commands; `ran` lists the commands that have run. `shared` is added to the project's
  * settings.
  */
-export function hostile(world: Pick<World, "folder">, shared: object = {}): { cwd: string; ran: () => string[] } {
+export function createHostileSettings(
+  world: Pick<World, "folder">,
+  shared: object = {},
+): { cwd: string; ran: () => string[] } {
   const cwd = world.folder();
   const traces = world.folder();
   const hook = (name: string) => ({

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 
 import { scriptTag } from "../../../src/demo/model/script.ts";
 import type { Answer } from "../clients/connection.ts";
-import { told } from "../sessions/one-turn.ts";
+import { readWholeLog } from "../sessions/one-turn.ts";
 import type { Server } from "../servers/stdio-server.ts";
 import { createWorld, type World } from "../world.ts";
 
@@ -50,7 +50,7 @@ export async function createSandboxed(): Promise<Sandboxed> {
 }
 
 /** Plays all `tools` in one turn and resolves with the answer after the turn. */
-export async function tries(server: Server, tools: Call[], options: object): Promise<Answer> {
+export async function playTools(server: Server, tools: Call[], options: object): Promise<Answer> {
   const prompt = scriptTag([{ tools }, { text: "tried" }]);
   // Beside other tests, Claude Code may start slowly.
   const patient = { sessionInitTimeoutMs: 60_000 };
@@ -59,7 +59,7 @@ export async function tries(server: Server, tools: Call[], options: object): Pro
   // A hundred commands take longer than one call may wait.
   do ({ status } = await server.end(sessionId));
   while (status === "running");
-  const done = await told(server, sessionId);
+  const done = await readWholeLog(server, sessionId);
   expect(done).toMatchObject({ actions: [], result: { result: "tried" } });
   return done;
 }

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { bundledClaudes } from "../../../src/claude/binary.ts";
+import { bundledClaudes } from "../../../src/claude/claude-files.ts";
 import { scriptTag } from "../../../src/demo/model/script.ts";
 import type { World } from "../world.ts";
 

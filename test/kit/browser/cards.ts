@@ -25,7 +25,7 @@ export async function press(card: Locator, name: string, taken?: Locator): Promi
  * Waits until no card is left. The outcome of a request stays visible for some seconds; a window with a clock (`hasClock`)
  * skips them. `test/page/people.test.ts` waits in real time.
  */
-export async function allGone(page: Page): Promise<void> {
+export async function waitForNoCards(page: Page): Promise<void> {
   await expect
     .poll(async () => {
       await page.clock.fastForward(1_000);
@@ -42,7 +42,7 @@ export const entry = (page: Page, words: RegExp | string) =>
     .filter({ hasText: words, hasNotText: "model-script" });
 
 /** Event ids of the timeline's items, from top to bottom. */
-export const shownEvents = async (page: Page) =>
+export const shownEventIds = async (page: Page) =>
   page.evaluate<number[]>('[...document.querySelectorAll("[data-event]")].map(({ dataset }) => Number(dataset.event))');
 
 /** Fills in and sends the form for a new session; resolves with the session's id once its page is open. */

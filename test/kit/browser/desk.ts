@@ -5,7 +5,7 @@ import { expect, inject, type TestContext } from "vitest";
 
 import type { SessionBackend } from "../../../src/engine/ports.ts";
 import type { HttpServer } from "../servers/http-server.ts";
-import { signIn, type Signed } from "../clients/console-client.ts";
+import { signIn, type ConsoleClient } from "../clients/console-client.ts";
 import { seed } from "../clients/sessions-command.ts";
 import { createWorld, type AgentKind, type World } from "../world.ts";
 import { openWindow, PICTURES, type OpenWindow, type WindowOptions } from "./window.ts";
@@ -17,7 +17,7 @@ export interface Desk {
   /** Current server; `comeBack()` replaces it. */
   readonly http: HttpServer;
   /** API of the console as the operator uses it, without a browser. */
-  readonly api: Signed;
+  readonly api: ConsoleClient;
   /** Opens a window in a browser context of its own, signed in unless `token` is "". */
   open(options?: WindowOptions): Promise<OpenWindow>;
   /** Changes the store beside the server, like another server on the store. */

@@ -22,12 +22,13 @@ export function fold(...drafts: Draft[]): readonly Item[] {
 }
 
 export const message = (raw: Loose): Draft => ({ type: "message", data: { message: raw } });
-export const says = (content: unknown, parent: string | null = null, more: Loose = {}) =>
+export const assistantSays = (content: unknown, parent: string | null = null, more: Loose = {}) =>
   message({ type: "assistant", message: { content }, parent_tool_use_id: parent, ...more });
-export const text = (words: string, parent: string | null = null) => says([{ type: "text", text: words }], parent);
-export const calls = (id: string, name: string, input: Loose = {}, parent: string | null = null) =>
-  says([{ type: "tool_use", id, name, input }], parent);
-export const gives = (id: string, content: unknown, more: Loose = {}, parent: string | null = null) =>
+export const text = (words: string, parent: string | null = null) =>
+  assistantSays([{ type: "text", text: words }], parent);
+export const toolCall = (id: string, name: string, input: Loose = {}, parent: string | null = null) =>
+  assistantSays([{ type: "tool_use", id, name, input }], parent);
+export const toolResult = (id: string, content: unknown, more: Loose = {}, parent: string | null = null) =>
   message({
     type: "user",
     message: { role: "user", content: [{ type: "tool_result", tool_use_id: id, content, ...more }] },
@@ -53,7 +54,7 @@ export const started = (...promptIds: string[]): Draft => ({
 });
 
 export const kinds = (items: readonly Item[]) => items.map(({ kind }) => kind);
-export const call = (items: readonly Item[], id: string): CallItem => {
+export const findCall = (items: readonly Item[], id: string): CallItem => {
   const found = items.find((item) => item.kind === "call" && item.id === id);
   if (found?.kind !== "call") throw new Error(`no call ${id}`);
   return found;

@@ -6,7 +6,7 @@ import { post as json, type HttpServer } from "../servers/http-server.ts";
 /** Requests of the console's page to its server, without a browser. */
 
 /** `cookie` and `key` of a signed-in browser, and requests with these credentials. */
-export interface Signed {
+export interface ConsoleClient {
   readonly cookie: string;
   readonly key: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ export async function send({ origin }: Origin, path: string, init: RequestInit =
   return fetch(new URL(`/console/${path}`, origin), { redirect: "manual", ...init });
 }
 
-export async function signIn(http: Origin, token: string): Promise<Signed> {
+export async function signIn(http: Origin, token: string): Promise<ConsoleClient> {
   const answer = await send(http, "api/sign-in", json({ token }));
   if (answer.status !== 200) throw new Error(`not signed in: ${String(answer.status)} ${await answer.text()}`);
   const { key } = (await answer.json()) as { key: string };
@@ -37,12 +37,13 @@ export async function signIn(http: Origin, token: string): Promise<Signed> {
   return signed(http, { cookie, key });
 }
 
-export function signed(http: Origin, { cookie, key }: Pick<Signed, "cookie" | "key">): Signed {
+export function signed(http: Origin, { cookie, key }: Pick<ConsoleClient, "cookie" | "key">): ConsoleClient {
   const headers = { cookie, "x-console-key": key };
-  const ask: Signed["ask"] = async (path, more = {}) => send(http, `api/${path}`, { headers: { ...headers, ...more } });
-  const post: Signed["post"] = async (path, body = {}, more = {}) =>
+  const ask: ConsoleClient["ask"] = async (path, more = {}) =>
+    send(http, `api/${path}`, { headers: { ...headers, ...more } });
+  const post: ConsoleClient["post"] = async (path, body = {}, more = {}) =>
     send(http, `api/${path}`, json(body, { ...headers, ...more }));
-  const get = async <T>(path: string): Promise<T> => well(await ask(path));
+  const get = async <T>(path: string): Promise<T> => readJson(await ask(path));
   /** Reads the live stream until `wanted` returns a value for an event of `kind`. */
   const until = async <K extends keyof LiveEvents, T>(
     sessionId: string,
@@ -64,7 +65,7 @@ export function signed(http: Origin, { cookie, key }: Pick<Signed, "cookie" | "k
     ask,
     post,
     async start(prompt, cwd, more = {}) {
-      const { sessionId } = await well<{ sessionId: string }>(await post("sessions", { prompt, cwd, ...more }));
+      const { sessionId } = await readJson<{ sessionId: string }>(await post("sessions", { prompt, cwd, ...more }));
       return sessionId;
     },
     asked: async (sessionId, before) =>
@@ -81,7 +82,7 @@ export function signed(http: Origin, { cookie, key }: Pick<Signed, "cookie" | "k
   };
 }
 
-async function well<T>(answer: Response): Promise<T> {
+async function readJson<T>(answer: Response): Promise<T> {
   if (!answer.ok) throw new Error(`${answer.url}: ${String(answer.status)} ${await answer.text()}`);
   return (await answer.json()) as T;
 }

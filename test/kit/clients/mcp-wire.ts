@@ -1,17 +1,17 @@
 import { PassThrough } from "node:stream";
 import { createInterface } from "node:readline";
 import { lazy } from "../../../src/mcp/lazy.ts";
-import { followingOf } from "../../../src/mcp/server-options.ts";
-import { createStates, Unattended } from "../../../src/mcp/states.ts";
+import { createFollowing } from "../../../src/mcp/server-options.ts";
+import { createRequestStates, UnattendedClients } from "../../../src/mcp/form-state.ts";
 import { serveOverStdio, type StdioOptions } from "../../../src/mcp/stdio.ts";
 import type { Tool } from "../../../src/tools/define.ts";
-import { namesOf } from "../../../src/tools/listed.ts";
-import { promptsOf } from "../../../src/mcp/prompts/prompts.ts";
+import { listToolNames } from "../../../src/tools/tool-names.ts";
+import { availablePrompts } from "../../../src/mcp/prompts/prompts.ts";
 import { LIBRARY } from "../../../src/mcp/resources/library.ts";
 import { toolsOf } from "../../../src/tools/toolsets.ts";
 import { depsOf, FakeEngine, TOOLSET_SETTINGS } from "../tools/fake-engine.ts";
 
-const AGENT = namesOf(["agent"], TOOLSET_SETTINGS.query);
+const AGENT = listToolNames(["agent"], TOOLSET_SETTINGS.query);
 
 type Message = Record<string, unknown>;
 
@@ -47,7 +47,7 @@ export class Wire {
       chunk.push(line);
     });
     const offered = {
-      offer: () => Promise.resolve({ tools, library: LIBRARY, prompts: promptsOf(options.toolNames ?? AGENT) }),
+      offer: () => Promise.resolve({ tools, library: LIBRARY, prompts: availablePrompts(options.toolNames ?? AGENT) }),
       deps: lazy(() => {
         this.depsMade += 1;
         return Promise.resolve(this.deps);
@@ -59,13 +59,13 @@ export class Wire {
     };
     this.server = serveOverStdio({
       ...offered,
-      following: followingOf({ ...offered, ...options }),
+      following: createFollowing({ ...offered, ...options }),
       toolNames: AGENT,
       logs: true,
       reported: undefined,
       limits: { maxWaitMs: 45_000 },
-      states: createStates(async () => Promise.resolve(new Uint8Array(32))),
-      unattended: new Unattended({ info: () => undefined }),
+      states: createRequestStates(async () => Promise.resolve(new Uint8Array(32))),
+      unattended: new UnattendedClients({ info: () => undefined }),
       tasks: undefined,
       lastAnswersMs: 45_000,
       info: { name: "claude-agents-mcp", version: "1.2.3" },
@@ -103,7 +103,7 @@ export class Wire {
   }
 
   /** Resolves with the first message from the server for which `fits` is true. */
-  async heard(fits: (message: Message) => boolean): Promise<Message> {
+  async waitForMessage(fits: (message: Message) => boolean): Promise<Message> {
     for (;;) {
       const found = this.lines.map((line) => JSON.parse(line) as Message).find(fits);
       if (found) return found;

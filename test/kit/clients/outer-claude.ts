@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
 
-import { bundledClaudes } from "../../../src/claude/binary.ts";
+import { bundledClaudes } from "../../../src/claude/claude-files.ts";
 import { scriptTag } from "../../../src/demo/model/script.ts";
 import { startScriptedModel, type ScriptedModel } from "../../../src/demo/model/server.ts";
 import { answerIn, type Answer } from "./connection.ts";
@@ -49,7 +49,7 @@ export async function startOuterClaude(
       const script = [{ tools: [{ id, name: `mcp__${SERVER}__${tool}`, input: { ...args } }] }, { text: "Told." }];
       const message = { role: "user", content: scriptTag(script) };
       child.stdin.write(`${JSON.stringify({ type: "user", message })}\n`);
-      return toAnswer(await resultOf(id, lines));
+      return toAnswer(await readResult(id, lines));
     },
     tools: () => model.requests.at(-1)?.tools ?? [],
     async close() {
@@ -73,7 +73,7 @@ export async function callOnce(
   const child = run([scriptTag(script)], folder, { ...server, model });
   child.stdin.end();
   const exited = once(child, "exit");
-  const result = await resultOf(id, createInterface({ input: child.stdout })[Symbol.asyncIterator]());
+  const result = await readResult(id, createInterface({ input: child.stdout })[Symbol.asyncIterator]());
   await exited;
   await model.close();
   return toAnswer(result);
@@ -102,7 +102,7 @@ function run(
 }
 
 /** Reads to the end of the turn, then returns the result of tool use `id`. */
-async function resultOf(id: string, lines: AsyncIterator<string>): Promise<ToolResult> {
+async function readResult(id: string, lines: AsyncIterator<string>): Promise<ToolResult> {
   let found: ToolResult | undefined;
   for (;;) {
     const next = await lines.next();

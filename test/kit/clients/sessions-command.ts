@@ -9,14 +9,14 @@ import type { SessionBackend } from "../../../src/engine/ports.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { TURN_CLOCK } from "../sessions/open-request.ts";
 
-export interface Ran {
+export interface CommandResult {
   status: number | null;
   stdout: string;
   stderr: string;
 }
 
 /** Runs the built program without a terminal and without settings of this machine. */
-export async function run(args: string[], env: Record<string, string> = {}): Promise<Ran> {
+export async function runSessions(args: string[], env: Record<string, string> = {}): Promise<CommandResult> {
   const options = { env: { PATH: process.env["PATH"] ?? "", HOME: "/nowhere", ...env }, maxBuffer: 1e9 };
   return new Promise((resolve) => {
     const child = execFile(process.execPath, ["dist/cli/main.js", "sessions", ...args], options, (_, stdout, stderr) =>
@@ -31,13 +31,13 @@ export const Listed = z.object({
   more: z.boolean(),
 });
 
-export async function listed(...args: string[]) {
-  const { status, stdout, stderr } = await run(["list", "--json", ...args]);
+export async function listSessions(...args: string[]) {
+  const { status, stdout, stderr } = await runSessions(["list", "--json", ...args]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   return Listed.parse(JSON.parse(stdout));
 }
 
-export const refused = (status: number, line: string | RegExp) => ({
+export const expectedRefusal = (status: number, line: string | RegExp) => ({
   status,
   stdout: "",
   stderr: expect.stringMatching(line) as string,
@@ -83,11 +83,11 @@ export async function addSession(node: SessionBackend, sessionId: string, seeded
   await node.leases.release(lease);
 }
 
-export const prompt = (words: string): SessionEvent => ({
+export const promptEvent = (words: string): SessionEvent => ({
   type: "prompt.queued",
   data: { promptId: "p", text: words },
 });
-export const said = (words: string): SessionEvent => ({
+export const assistantEvent = (words: string): SessionEvent => ({
   type: "message",
   data: { message: { type: "assistant", message: { content: [{ type: "text", text: words }] } } },
 });

@@ -39,7 +39,7 @@ export interface ReceiverServer {
   close(): Promise<void>;
 }
 
-export const of =
+export const ofType =
   (type: string) =>
   ({ payload }: Delivery): boolean =>
     payload.type === type;

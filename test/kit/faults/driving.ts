@@ -3,7 +3,7 @@ import type { Server } from "../servers/stdio-server.ts";
 import type { World } from "../world.ts";
 
 /** Prompt with the answer "Back." at once. */
-export const back = `Go on. ${scriptTag([{ text: "Back." }])}`;
+export const BACK_PROMPT = `Go on. ${scriptTag([{ text: "Back." }])}`;
 
 /** Prompt that needs permission to write `hello` to `file`. */
 export function writing(file: string): string {
@@ -23,7 +23,7 @@ export async function waitForRequest(server: Server, sessionId: string) {
 }
 
 /** Allows the open request of the session through `server`, which need not be the owner. */
-export async function allow(server: Server, sessionId: string) {
+export async function allowRequest(server: Server, sessionId: string) {
   const asked = await waitForRequest(server, sessionId);
   const { requestId } = asked.actions[0] ?? {};
   const answer = {

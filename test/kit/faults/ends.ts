@@ -67,7 +67,7 @@ interface Servers {
   readonly unattended: Server;
 }
 
-interface Scene {
+interface Setting {
   readonly servers: Servers;
   /** Home folder of `unattended`, which has a store of its own. */
   readonly unattendedHome: string;
@@ -76,7 +76,7 @@ interface Scene {
   client(): Promise<Server>;
 }
 
-interface Begun {
+interface StartedTurn {
   readonly sessionId: string;
   /** Client to which the end is reported. */
   readonly on: Connection;
@@ -86,17 +86,17 @@ interface End {
   readonly errorSubtype: string;
   readonly pace?: Pace;
   readonly kinds?: readonly Kind[];
-  begin(prompt: string, scene: Scene): Promise<Begun>;
+  begin(prompt: string, scene: Setting): Promise<StartedTurn>;
 }
 
-const start = async (on: Server, world: World, prompt: string, more: object = {}): Promise<Begun> => {
+const start = async (on: Server, world: World, prompt: string, more: object = {}): Promise<StartedTurn> => {
   const begin = { prompt, cwd: world.folder(), ...more };
   const { sessionId } = await on.call("claude_code", begin);
   return { sessionId, on };
 };
 
 /** Resolves when the session, or a subagent of the session, has asked for answer `entry` of its script. */
-const isAsked = async ({ model }: World, sessionId: string, entry: number) =>
+const waitForEntry = async ({ model }: World, sessionId: string, entry: number) =>
   model.waitForRequest(
     (request) => request.sessionId === sessionId && "entry" in request.served && request.served.entry >= entry,
   );
@@ -107,7 +107,12 @@ const ENTRY = 4;
 type Call = readonly [tool: string, args: { prompt: string; sessionId?: string; cwd?: string }];
 
 /** Resolves with the session id once the turn of the call runs. */
-async function waiting({ world }: Scene, client: Server, [tool, args]: Call, signal?: AbortSignal): Promise<string> {
+async function startWaitingCall(
+  { world }: Setting,
+  client: Server,
+  [tool, args]: Call,
+  signal?: AbortSignal,
+): Promise<string> {
   let hear: (id: string) => void = () => undefined;
   const first = new Promise<string>((resolve) => (hear = resolve));
   const onLog = ({ data }: { data: unknown }) => {
@@ -115,46 +120,49 @@ async function waiting({ world }: Scene, client: Server, [tool, args]: Call, sig
   };
   stream(client, tool, { ...args }, { onLog, ...(signal && { signal }) }).catch(() => undefined);
   const sessionId = args.sessionId ?? (await first);
-  await isAsked(world, sessionId, ENTRY);
+  await waitForEntry(world, sessionId, ENTRY);
   return sessionId;
 }
 
-async function cancelled(scene: Scene, call: (client: Server) => Call | Promise<Call>): Promise<Begun> {
+async function startAndCancel(scene: Setting, call: (client: Server) => Call | Promise<Call>): Promise<StartedTurn> {
   const client = await scene.client();
   const controller = new AbortController();
-  const sessionId = await waiting(scene, client, await call(client), controller.signal);
+  const sessionId = await startWaitingCall(scene, client, await call(client), controller.signal);
   controller.abort();
   return { sessionId, on: scene.servers.plain };
 }
 
-async function killed(scene: Scene, call: (client: Server) => Call | Promise<Call>): Promise<Begun> {
+async function startAndKillClient(
+  scene: Setting,
+  call: (client: Server) => Call | Promise<Call>,
+): Promise<StartedTurn> {
   const client = await scene.client();
-  const sessionId = await waiting(scene, client, await call(client));
+  const sessionId = await startWaitingCall(scene, client, await call(client));
   process.kill(client.pid, "SIGKILL");
   return { sessionId, on: scene.servers.plain };
 }
 
 const query =
-  (prompt: string, { world }: Scene) =>
+  (prompt: string, { world }: Setting) =>
   (): Call => ["claude_code_query", { prompt, cwd: world.folder() }];
 
 const chat =
-  (prompt: string, { world }: Scene) =>
+  (prompt: string, { world }: Setting) =>
   async (client: Server): Promise<Call> => {
     const { data } = await stream(client, "claude_session_create", { cwd: world.folder() });
     return ["claude_chat_query", { sessionId: String(data["sessionId"]), prompt }];
   };
 
 /** Performs `action` on a session while its turn runs. */
-async function acted(prompt: string, { servers, world }: Scene, action: string): Promise<Begun> {
+async function startAndAct(prompt: string, { servers, world }: Setting, action: string): Promise<StartedTurn> {
   const begun = await start(servers.plain, world, prompt);
-  await isAsked(world, begun.sessionId, ENTRY);
+  await waitForEntry(world, begun.sessionId, ENTRY);
   await begun.on.call("claude_code_session", { action, sessionId: begun.sessionId });
   return begun;
 }
 
 /** Polls the stored log, because a poll by a client would make the session attended. */
-async function hasEnded(home: string, sessionId: string): Promise<void> {
+async function waitForEnd(home: string, sessionId: string): Promise<void> {
   const types = async () => (await storedEvents(home, sessionId)).map(({ type }) => type);
   while (!(await types()).includes("turn.ended")) await sleep(200);
 }
@@ -190,15 +198,15 @@ const ENDS = {
   },
   "an interrupt": {
     errorSubtype: "interrupted",
-    begin: async (prompt, scene) => acted(prompt, scene, "interrupt"),
+    begin: async (prompt, scene) => startAndAct(prompt, scene, "interrupt"),
   },
   "a cancel": {
     errorSubtype: "cancelled",
-    begin: async (prompt, scene) => acted(prompt, scene, "cancel"),
+    begin: async (prompt, scene) => startAndAct(prompt, scene, "cancel"),
   },
   "the close of the session": {
     errorSubtype: "interrupted",
-    begin: async (prompt, scene) => acted(prompt, scene, "close"),
+    begin: async (prompt, scene) => startAndAct(prompt, scene, "close"),
   },
   "a denial that interrupts": {
     errorSubtype: "interrupted",
@@ -218,26 +226,26 @@ const ENDS = {
     begin: async (prompt, scene) => {
       const client = await scene.client();
       const { sessionId } = await start(client, scene.world, prompt, { advanced: { endWithClient: true } });
-      await isAsked(scene.world, sessionId, ENTRY);
+      await waitForEntry(scene.world, sessionId, ENTRY);
       process.kill(client.pid, "SIGKILL");
       return { sessionId, on: scene.servers.plain };
     },
   },
   "a query that is cancelled": {
     errorSubtype: "interrupted",
-    begin: async (prompt, scene) => cancelled(scene, query(prompt, scene)),
+    begin: async (prompt, scene) => startAndCancel(scene, query(prompt, scene)),
   },
   "a query without its client": {
     errorSubtype: "interrupted",
-    begin: async (prompt, scene) => killed(scene, query(prompt, scene)),
+    begin: async (prompt, scene) => startAndKillClient(scene, query(prompt, scene)),
   },
   "a chat that is cancelled": {
     errorSubtype: "interrupted",
-    begin: async (prompt, scene) => cancelled(scene, chat(prompt, scene)),
+    begin: async (prompt, scene) => startAndCancel(scene, chat(prompt, scene)),
   },
   "a chat without its client": {
     errorSubtype: "interrupted",
-    begin: async (prompt, scene) => killed(scene, chat(prompt, scene)),
+    begin: async (prompt, scene) => startAndKillClient(scene, chat(prompt, scene)),
   },
   "the most turns": {
     errorSubtype: "error_max_turns",
@@ -249,7 +257,7 @@ const ENDS = {
     errorSubtype: "unattended_limit",
     begin: async (prompt, { servers, unattendedHome, world }) => {
       const begun = await start(servers.unattended, world, prompt);
-      await hasEnded(unattendedHome, begun.sessionId);
+      await waitForEnd(unattendedHome, begun.sessionId);
       return begun;
     },
   },
@@ -270,8 +278,8 @@ export interface Outcome {
   readonly asked: readonly { agentId: string | undefined; afterMs: number; text: string }[];
 }
 
-export async function outcomeOf(
-  scene: Scene,
+export async function playEnd(
+  scene: Setting,
   [name, kind]: readonly [EndName, Kind],
   silenceMs: number,
 ): Promise<Outcome> {

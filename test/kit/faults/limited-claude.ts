@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { bundledClaudes } from "../../../src/claude/binary.ts";
+import { bundledClaudes } from "../../../src/claude/claude-files.ts";
 
 const DEAF = join(import.meta.dirname, "deaf-claude.mjs");
 

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeEach, vi } from "vitest";
 import { ClaudeLocator } from "../../../src/claude/locate.ts";
 import { examine } from "../../../src/doctor/checks.ts";
 import type { Finding } from "../../../src/doctor/finding.ts";
-import { thisMachine, type Machine } from "../../../src/doctor/machine.ts";
+import { createMachine, type Machine } from "../../../src/doctor/machine.ts";
 
 /** Shell script in place of `claude`: logs in, updates itself and trusts folders. */
 export const CLAUDE = `#!/bin/sh
@@ -69,12 +69,12 @@ export class TestMachine {
   }
 
   /** Returns the machine as `doctor` sees it, with the flags `argv`. */
-  seen(changes: Partial<Machine> = {}, argv: string[] = []): Machine {
+  toMachine(changes: Partial<Machine> = {}, argv: string[] = []): Machine {
     const { environment } = this;
     const cacheFolder = this.at("cache", "claude-agents-mcp");
     const locator = new ClaudeLocator({ cacheFolder, log: { warn: () => undefined }, ms: 500 }, () => []);
     return {
-      ...thisMachine(argv, environment),
+      ...createMachine(argv, environment),
       cwd: this.at("work"),
       script: this.script,
       claude: { locate: async () => locator.locate(environment) },
@@ -83,12 +83,12 @@ export class TestMachine {
     };
   }
 
-  async faults(seen = this.seen()): Promise<Finding[]> {
+  async faults(seen = this.toMachine()): Promise<Finding[]> {
     return (await examine(seen, () => undefined)).filter(({ level }) => level !== "ok");
   }
 
   /** Returns the only finding; throws if there are none or more. */
-  async fault(seen = this.seen()): Promise<Finding> {
+  async onlyFault(seen = this.toMachine()): Promise<Finding> {
     const found = await this.faults(seen);
     const [first] = found;
     if (!first || found.length > 1) throw new Error(`these were found, in place of one: ${JSON.stringify(found)}`);

@@ -5,9 +5,9 @@ import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import type { ClientKind, Connection } from "../clients/connection.ts";
 import type { Transport } from "./elicitation.ts";
-import { calling, decisions, FakeUser, filled, writing } from "./fake-user.ts";
+import { toolCalls, decisions, FakeUser, fillForm, writeCall } from "./fake-user.ts";
 import type { HttpServer } from "../servers/http-server.ts";
-import { told } from "../sessions/one-turn.ts";
+import { readWholeLog } from "../sessions/one-turn.ts";
 import { stream, type Log, type Streamed } from "../clients/streaming.ts";
 import type { World } from "../world.ts";
 
@@ -23,12 +23,12 @@ const QUESTION = {
 };
 
 const decided = async (watcher: Connection, { data }: Pick<Streamed, "data">) =>
-  decisions(await told(watcher, String(data["sessionId"])));
+  decisions(await readWholeLog(watcher, String(data["sessionId"])));
 /** Options for `tool` to ask for permission, whatever the operator's default is. */
-export const asks = (tool: string) => (tool === QUERY ? { permissionMode: "default" } : {});
+export const askingMode = (tool: string) => (tool === QUERY ? { permissionMode: "default" } : {});
 
 /** Expects each message once in `logs`, and all messages in the answer. */
-export function isWhole(tool: string, answer: Streamed): void {
+export function expectAllReported(tool: string, answer: Streamed): void {
   const { answered, told: said } = tool === QUERY ? messagesOf(answer) : toolsOf(answer);
   expect(said).toEqual(answered);
   expect(new Set(answer.logs.map(({ data }) => JSON.stringify(data))).size).toBe(answer.logs.length);
@@ -125,14 +125,14 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
       const question = { name: "AskUserQuestion", input: { questions: [QUESTION] } };
       const answers = [{ decision: "allow" }, { decision: "deny" }, { message: "Not there." }, { answer1: "Small" }];
       fakeUser.does = () => ({ action: "accept", content: answers[fakeUser.seen.length - 1]! });
-      const prompt = calling([writing(allowed), writing(refused), question]);
-      const answer = await stream(server, tool, { prompt, cwd, ...asks(tool) });
+      const prompt = toolCalls([writeCall(allowed), writeCall(refused), question]);
+      const answer = await stream(server, tool, { prompt, cwd, ...askingMode(tool) });
       expect(answer.data).toMatchObject({ status: "done" });
       expect([existsSync(allowed), existsSync(refused)]).toEqual([true, false]);
       expect(fakeUser.seen).toHaveLength(4);
       expect(fakeUser.seen[0]?.message).toMatch(/^Write a \(1 line\)/);
       expect(JSON.stringify(answer.logs)).toContain("Not there.");
-      isWhole(tool, answer);
+      expectAllReported(tool, answer);
       expect(await decided(watcher, answer)).toEqual([
         ["allow", "user"],
         ["deny", "user"],
@@ -146,10 +146,10 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
       const cwd = world.folder();
       const file = join(cwd, "a");
       fakeUser.does = () => ({ action: "cancel" });
-      const answer = await stream(server, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
+      const answer = await stream(server, tool, { prompt: toolCalls([writeCall(file)]), cwd, ...askingMode(tool) });
       expect(answer.data).toMatchObject({ status: "done" });
       expect(JSON.stringify(answer.logs)).toContain("No approver can answer a request here.");
-      isWhole(tool, answer);
+      expectAllReported(tool, answer);
       expect(existsSync(file)).toBe(false);
       expect(fakeUser.seen).toHaveLength(1);
       expect(await decided(watcher, answer)).toEqual([["deny", "rule"]]);
@@ -164,7 +164,7 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
         const server = await desk.open(fakeUser, client, transport);
         const cwd = world.folder();
         const file = join(cwd, "a");
-        const { data } = await stream(server, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
+        const { data } = await stream(server, tool, { prompt: toolCalls([writeCall(file)]), cwd, ...askingMode(tool) });
         expect(data).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
         expect(fakeUser.seen).toHaveLength(1);
         const { actions, nextCursor: cursor, sessionId } = data as { actions: { requestId: string }[] } & typeof data;
@@ -180,14 +180,14 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
   describe("forms in blocking calls", () => {
     it.each(rows.chat)("claude_chat_query shows forms in each turn of a session: %s client over %s", async (...way) => {
       const fakeUser = new FakeUser();
-      fakeUser.does = filled({ decision: "allow" });
+      fakeUser.does = fillForm({ decision: "allow" });
       const server = await desk.closed(fakeUser, ...way);
       const cwd = world.folder();
       const files = ["a", "b"].map((name) => join(cwd, name));
       const { data: opened } = await stream(server, "claude_session_create", { cwd });
       const { sessionId } = opened;
       for (const file of files) {
-        const answer = await stream(server, "claude_chat_query", { sessionId, prompt: calling([writing(file)]) });
+        const answer = await stream(server, "claude_chat_query", { sessionId, prompt: toolCalls([writeCall(file)]) });
         expect(answer.data).toMatchObject({ finalText: "Over.", sessionId });
         expect(answer.logs.filter(({ data }) => data === "Over.")).toHaveLength(1);
         expect(existsSync(file)).toBe(true);
@@ -212,7 +212,7 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
         };
         let sessionId = "";
         const onLog = ({ data }: Log) => ({ sessionId } = JSON.parse(String(data)) as { sessionId: string });
-        const args = { prompt: calling([writing(join(cwd, "a"))]), cwd, ...asks(QUERY) };
+        const args = { prompt: toolCalls([writeCall(join(cwd, "a"))]), cwd, ...askingMode(QUERY) };
         await expect(stream(server, QUERY, args, { signal: controller.signal, onLog })).rejects.toThrow("abort");
         // A v1 client ignores the cancellation of a request with id 0.
         await expect.poll(() => takenBack).toBe(kind === "legacy");

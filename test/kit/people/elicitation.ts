@@ -6,9 +6,9 @@ import { afterAll, beforeEach, expect } from "vitest";
 import { scriptTag } from "../../../src/demo/model/script.ts";
 import { amount } from "../runner/amount.ts";
 import { CLIENT_KINDS, type ClientKind, type Connection } from "../clients/connection.ts";
-import { calling, decisions, declined, FakeUser, filled, writing } from "./fake-user.ts";
+import { toolCalls, decisions, declineAfterReading, FakeUser, fillForm, writeCall } from "./fake-user.ts";
 import type { HttpServer } from "../servers/http-server.ts";
-import { told } from "../sessions/one-turn.ts";
+import { readWholeLog } from "../sessions/one-turn.ts";
 import type { World } from "../world.ts";
 
 /** Tests of forms at clients of each kind over each transport, with scripted people. */
@@ -71,9 +71,9 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
     ] as const;
     fakeUser.does = (form, signal) => {
       const answer = answers[fakeUser.seen.length - 1];
-      return answer ? { ...answer } : declined(form, signal);
+      return answer ? { ...answer } : declineAfterReading(form, signal);
     };
-    const prompt = calling(files.map(writing));
+    const prompt = toolCalls(files.map(writeCall));
     const answer = await client.call("claude_code", { prompt, cwd, waitMs: 40_000, title: "Write it down" });
     expect(answer).toMatchObject({ status: "idle", result: { result: "Over.", isError: false } });
     expect(files.map((file) => existsSync(file))).toEqual([true, false, false]);
@@ -86,7 +86,7 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
       expect(form?.message).toContain(part);
     }
     expect(form?.properties["decision"]?.enum).toEqual(["allow", "deny", "allow_for_session"]);
-    const all = await told(client, answer.sessionId);
+    const all = await readWholeLog(client, answer.sessionId);
     expect(decisions(all)).toEqual([
       ["allow", "user"],
       ["deny", "user"],
@@ -105,21 +105,21 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
     const cwd = world.folder();
     const file = join(cwd, "a");
     fakeUser.does = () => ({ action: "cancel" });
-    const { nextCursor, sessionId } = await client.call("claude_code", { prompt: calling([writing(file)]), cwd });
+    const { nextCursor, sessionId } = await client.call("claude_code", { prompt: toolCalls([writeCall(file)]), cwd });
     const asked = await client.news(sessionId, nextCursor);
     expect(asked).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
     expect(fakeUser.seen).toHaveLength(1);
     const [{ requestId } = { requestId: "" }] = asked.actions;
     const answer = { action: "respond_permission", sessionId, requestId, decision: "allow", waitMs: 40_000 };
     expect(await client.call("claude_code_check", answer)).toMatchObject({ result: { result: "Over." } });
-    expect(decisions(await told(client, sessionId))).toEqual([["allow", "caller"]]);
+    expect(decisions(await readWholeLog(client, sessionId))).toEqual([["allow", "caller"]]);
     expect(fakeUser.seen).toHaveLength(1);
   },
   "allows a tool until the session ends: there is no second form": async ({ client, fakeUser, world }) => {
     const cwd = world.folder();
     const files = ["a", "b"].map((name) => join(cwd, name));
-    fakeUser.does = filled({ decision: "allow_for_session" });
-    const answer = await client.call("claude_code", { prompt: calling(files.map(writing)), cwd, waitMs: 40_000 });
+    fakeUser.does = fillForm({ decision: "allow_for_session" });
+    const answer = await client.call("claude_code", { prompt: toolCalls(files.map(writeCall)), cwd, waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle" });
     expect(files.every((file) => existsSync(file))).toBe(true);
     expect(fakeUser.seen).toHaveLength(1);
@@ -139,7 +139,7 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
       { other1: "Neither: write it" },
     ];
     fakeUser.does = () => ({ action: "accept", content: answers[fakeUser.seen.length - 1]! });
-    const prompt = calling([{ name: "AskUserQuestion", input: { questions: QUESTIONS } }]);
+    const prompt = toolCalls([{ name: "AskUserQuestion", input: { questions: QUESTIONS } }]);
     const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "Over." } });
     const fields = fakeUser.seen.map(({ properties }) => Object.keys(properties));
@@ -149,7 +149,7 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
     expect(first?.properties["answer2"]?.items?.enum).toEqual(["Server", "Client", own]);
     expect(second?.message).toContain("The answer was not complete.");
     expect(words?.message).toContain("Which library?");
-    const { events } = await told(client, answer.sessionId);
+    const { events } = await readWholeLog(client, answer.sessionId);
     for (const said of ["Neither: write it", "Server", "Client"]) expect(JSON.stringify(events)).toContain(said);
   },
   "wants a plan changed, and approves the next": async ({ client, fakeUser, world }) => {
@@ -159,7 +159,7 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
     const [, file = ""] = /"planFilePath":"([^"]+)"/.exec(world.transcript(sessionId)) ?? [];
     const plan = "# Plan\n\n1. Read everything.\n2. Change one line.";
     const show = { name: "ExitPlanMode", input: {} };
-    const prompt = calling([{ name: "Write", input: { file_path: file, content: plan } }, show, show]);
+    const prompt = toolCalls([{ name: "Write", input: { file_path: file, content: plan } }, show, show]);
     const feedback = "The tests are missing.";
     const answers = [{ decision: "keep_planning" }, { feedback }, { decision: "approve" }];
     fakeUser.does = () => ({ action: "accept", content: answers[fakeUser.seen.length - 1]! });
@@ -168,7 +168,7 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
     const fields = fakeUser.seen.map(({ properties }) => properties["decision"]?.enum ?? Object.keys(properties));
     expect(fields).toEqual([["approve", "keep_planning"], ["feedback"], ["approve", "keep_planning"]]);
     expect(fakeUser.seen[0]?.message).toContain("2. Change one line.");
-    expect(JSON.stringify((await told(client, sessionId)).events)).toContain(feedback);
+    expect(JSON.stringify((await readWholeLog(client, sessionId)).events)).toContain(feedback);
   },
   "is slower than another client: the form has no effect, the call goes on, and nothing is answered twice": async ({
     client,
@@ -178,7 +178,7 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
   }) => {
     const cwd = world.folder();
     const file = join(cwd, "a");
-    const { sessionId } = await client.call("claude_code", { prompt: calling([writing(file)]), cwd });
+    const { sessionId } = await client.call("claude_code", { prompt: toolCalls([writeCall(file)]), cwd });
     let takenBack = false;
     fakeUser.does = async (_, signal) => {
       signal.addEventListener("abort", () => (takenBack = true));
@@ -195,7 +195,7 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
     expect(answer).toMatchObject({ status: "idle", result: { result: "Over." } });
     expect(existsSync(file)).toBe(false);
     expect(takenBack).toBe(kind !== "modern");
-    expect(decisions(await told(client, sessionId))).toEqual([["deny", "caller"]]);
+    expect(decisions(await readWholeLog(client, sessionId))).toEqual([["deny", "caller"]]);
   },
   "is shown at most seven forms by one call, which then returns; the next call shows the rest": async ({
     client,
@@ -204,8 +204,8 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
   }) => {
     const cwd = world.folder();
     const files = Array.from({ length: 9 }, (_, index) => join(cwd, String(index)));
-    fakeUser.does = filled({ decision: "allow" });
-    const prompt = calling(files.map(writing));
+    fakeUser.does = fillForm({ decision: "allow" });
+    const prompt = toolCalls(files.map(writeCall));
     const { sessionId } = await client.call("claude_code", { prompt, cwd });
     const poll = { action: "poll", sessionId, waitMs: 40_000, until: "end" };
     const first = await client.call("claude_code_check", poll);
@@ -218,7 +218,7 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
   },
 };
 
-export async function expectOf(title: string, at: AtClient): Promise<void> {
+export async function expectBehaviour(title: string, at: AtClient): Promise<void> {
   await BEHAVIOURS[title]!(at);
 }
 

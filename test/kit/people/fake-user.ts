@@ -15,19 +15,19 @@ export class FakeUser {
   };
 }
 
-export const filled =
+export const fillForm =
   (content: Record<string, string | string[]>): Person =>
   () => ({ action: "accept", content });
 
 /** Declines after 400 ms, faster than a person can read the form. */
-export const declined: Person = async () => {
+export const declineAfterReading: Person = async () => {
   await sleep(400);
   return { action: "decline" };
 };
 
-export const writing = (file: string) => ({ name: "Write", input: { file_path: file, content: "hello" } });
+export const writeCall = (file: string) => ({ name: "Write", input: { file_path: file, content: "hello" } });
 export const decisions = ({ events }: Answer) =>
   events.filter(({ type }) => type === "permission_result").map(({ data }) => [data["decision"], data["by"]]);
 /** Script of a turn with sequential calls of `tools`. */
-export const calling = (tools: { name: string; input: object }[]) =>
+export const toolCalls = (tools: { name: string; input: object }[]) =>
   scriptTag([...tools.map(({ input, name }) => ({ tools: [{ name, input: { ...input } }] })), { text: "Over." }]);

@@ -10,7 +10,7 @@ import { CALLERS, type CallerName } from "./calls.ts";
 import type { Forbidden } from "./judge.ts";
 
 /**
- * The callers and their sessions. The folder of the sessions exists only while `gather()` creates them: every later start or
+ * The callers and their sessions. The folder of the sessions exists only while `replaceEnded()` creates them: every later start or
  * prompt is refused at the folder check, so no random call starts a Claude Code.
  */
 
@@ -31,7 +31,7 @@ const WAIT_MS = 1_000;
 
 type Owner = keyof typeof WORDS;
 
-interface Own {
+interface OwnSessions {
   asking: string;
   request: string;
   idle: string;
@@ -41,7 +41,7 @@ interface Own {
 export class Cast {
   readonly server: HttpServer;
   readonly #folder: string;
-  readonly #own: Record<Owner, Own>;
+  readonly #own: Record<Owner, OwnSessions>;
   readonly #clients: Record<Owner, HttpConnection>;
   readonly #sessions: Record<CallerName, string> = { operator: "", confined: "", reader: "" };
   /** All ids that ever existed: a closed session still belongs to its caller. */
@@ -72,11 +72,11 @@ export class Cast {
   }
 
   /** Replaces the sessions that earlier calls have ended. */
-  async gather(): Promise<void> {
+  async replaceEnded(): Promise<void> {
     mkdirSync(this.#folder, { recursive: true });
     await Promise.all((["operator", "confined"] as const).map(async (owner) => this.#gatherOf(owner)));
     rmSync(this.#folder, { recursive: true });
-    for (const name of CALLERS) await this.returned(name);
+    for (const name of CALLERS) await this.reconnect(name);
   }
 
   target(caller: CallerName): Target {
@@ -146,7 +146,7 @@ export class Cast {
   }
 
   /** Reconnects like a client of the 2025 era whose session is gone: with a new MCP session. */
-  async returned(name: CallerName): Promise<void> {
+  async reconnect(name: CallerName): Promise<void> {
     const authorization = `Bearer ${TOKENS[name]}`;
     const begun = await this.server.fetch("/mcp", post(INITIALIZE, { authorization }));
     await begun.text();

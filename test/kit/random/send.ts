@@ -2,7 +2,7 @@ import { Agent, request, type IncomingMessage } from "node:http";
 import { once } from "node:events";
 
 import type { Call } from "./calls.ts";
-import { spell, spellText, type Place } from "./spell.ts";
+import { spell, spellText, type PlaceholderValues } from "./spell.ts";
 
 /** Sends a call like a program without a library, and reads the whole answer. */
 
@@ -21,13 +21,13 @@ export interface Answer {
 export interface Target {
   readonly url: string;
   readonly token: string;
-  readonly place: Place;
+  readonly place: PlaceholderValues;
 }
 
 /** Longer than any call here takes unless the server hangs, ms. */
 const HANG_MS = 30_000;
 
-export class Line {
+export class CallSender {
   readonly #agent: Agent;
 
   constructor(lanes: number) {
@@ -47,7 +47,7 @@ export class Line {
       asked.end(hasBody ? body : undefined);
       try {
         const [incoming] = (await once(asked, "response")) as [IncomingMessage];
-        return { sent, answer: await heard(incoming, call.verb) };
+        return { sent, answer: await readAnswer(incoming, call.verb) };
       } catch (error) {
         // The server may just have closed the kept-alive connection.
         if (asked.reusedSocket && error instanceof Error && "code" in error && error.code === "ECONNRESET") continue;
@@ -64,7 +64,7 @@ export class Line {
 /** Replaces ids by numbers. */
 const spellId = (text: string, id: number): string => text.replaceAll(`"${String(id)}"`, String(id));
 
-async function heard(incoming: IncomingMessage, verb: string): Promise<Answer> {
+async function readAnswer(incoming: IncomingMessage, verb: string): Promise<Answer> {
   const { headers, statusCode: status = 0 } = incoming;
   const type = headers["content-type"] ?? "";
   // A GET stream does not end.
@@ -98,7 +98,7 @@ function headersOf(call: Call, json: unknown, { place, token }: Pick<Target, "pl
   );
 }
 
-function legacyHeaders(json: unknown, place: Place): Record<string, string> {
+function legacyHeaders(json: unknown, place: PlaceholderValues): Record<string, string> {
   if (at(json, "method") === "initialize") return {};
   return { "mcp-session-id": place["session"] ?? "", "mcp-protocol-version": "2025-11-25" };
 }

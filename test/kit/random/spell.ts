@@ -1,7 +1,7 @@
 /** Turns a generated call into the bytes to send. */
 
 /** Values of the names in «» when a call is sent: sessions, requests, a folder. */
-export type Place = Readonly<Record<string, string>>;
+export type PlaceholderValues = Readonly<Record<string, string>>;
 
 const DEPTH = 90;
 
@@ -22,11 +22,11 @@ const WHOLE: Readonly<Record<string, string>> = {
 const TEXTS = new Set(["mega", "wide"]);
 
 /** Returns JSON of `value` with every name replaced. Unknown names stay. */
-export function spell(value: unknown, place: Place): string {
+export function spell(value: unknown, place: PlaceholderValues): string {
   return spellText(value === undefined ? "" : JSON.stringify(value), place);
 }
 
-export function spellText(text: string, place: Place): string {
+export function spellText(text: string, place: PlaceholderValues): string {
   return text
     .replaceAll(/"«(\w+)»"(:?)/g, (all: string, name: string, colon: string) => {
       const whole = Object.hasOwn(WHOLE, name) ? WHOLE[name] : undefined;

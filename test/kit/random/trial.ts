@@ -7,7 +7,7 @@ import type { World } from "../world.ts";
 import { anyCall, type Call, type ListedTool } from "./calls.ts";
 import { Cast } from "./cast.ts";
 import { faultsOf } from "./judge.ts";
-import { Line } from "./send.ts";
+import { CallSender } from "./send.ts";
 
 /**
  * Random calls generated from the schemas, valid and invalid. A failed call is printed with its seed and shrunk as far as
@@ -37,21 +37,21 @@ export async function expectNoFaults(world: World, count: number): Promise<void>
   const cast = await Cast.start(world);
   const trial = new Trial(cast);
   const call = anyCall(await cast.tools<ListedTool[]>());
-  const found: Found[] = [];
+  const found: FailedCall[] = [];
   let warm = 0;
   // About one answer in a hundred is about a caller's own sessions: a small sample can have none by chance, so more calls are
   // made.
-  const isDone = (done: number) => done >= count && (trial.told > count * MIN_TOLD || done >= MAX_LONGER * count);
+  const isDone = (done: number) => done >= count && (trial.ownAnswers > count * MIN_TOLD || done >= MAX_LONGER * count);
   for (let done = 0; !isDone(done) && found.length === 0; done += round) {
-    await cast.gather();
+    await cast.replaceEnded();
     const seed = SEED + done;
     const calls = fc.sample(call, { seed, numRuns: round });
     found.push(...(await trial.all(calls, seed)));
     warm ||= residentBytes(cast.server.pid);
   }
-  expect(await reported(found, call, trial)).toEqual([]);
+  expect(await describeFaults(found, call, trial)).toEqual([]);
   // Without answers about a caller's own sessions, the absence of others' would prove nothing.
-  expect(trial.told).toBeGreaterThan(count * MIN_TOLD);
+  expect(trial.ownAnswers).toBeGreaterThan(count * MIN_TOLD);
   expect((await cast.server.fetch("/healthz")).status).toBe(200);
   expect(residentBytes(cast.server.pid)).toBeLessThan(2 * warm);
 
@@ -62,7 +62,7 @@ export async function expectNoFaults(world: World, count: number): Promise<void>
   for (const secret of cast.secrets) expect(cast.server.stderr()).not.toContain(secret);
 }
 
-interface Found {
+interface FailedCall {
   /** Seed of the round; `path` is the index of the call in the round. */
   readonly seed: number;
   readonly path: string;
@@ -72,10 +72,10 @@ interface Found {
 /** Sends calls and judges the answers. */
 class Trial {
   readonly #cast: Cast;
-  readonly #line = new Line(LANES);
+  readonly #line = new CallSender(LANES);
   #id = 1_000;
   /** Number of answers about the caller's own sessions. */
-  told = 0;
+  ownAnswers = 0;
 
   constructor(cast: Cast) {
     this.#cast = cast;
@@ -85,16 +85,16 @@ class Trial {
     this.#id += 1;
     try {
       const { answer, sent } = await this.#line.send(call, this.#cast.target(call.caller), this.#id);
-      if (this.#cast.isOwn(call.caller, answer.text)) this.told += 1;
-      if (call.era === "legacy" && answer.status === 404) await this.#cast.returned(call.caller);
+      if (this.#cast.isOwn(call.caller, answer.text)) this.ownAnswers += 1;
+      if (call.era === "legacy" && answer.status === 404) await this.#cast.reconnect(call.caller);
       return faultsOf(sent, answer, this.#cast.forbidden(call.caller));
     } catch (error) {
       return [`no answer: ${String(error)}`];
     }
   }
 
-  async all(calls: readonly Call[], seed: number): Promise<Found[]> {
-    const found: Found[] = [];
+  async all(calls: readonly Call[], seed: number): Promise<FailedCall[]> {
+    const found: FailedCall[] = [];
     const left = calls.entries();
     const lane = async (): Promise<void> => {
       for (const [index, call] of left) {
@@ -112,7 +112,7 @@ class Trial {
 }
 
 /** Describes the smallest call for each kind of fault. */
-async function reported(found: readonly Found[], call: Arbitrary<Call>, trial: Trial): Promise<string[]> {
+async function describeFaults(found: readonly FailedCall[], call: Arbitrary<Call>, trial: Trial): Promise<string[]> {
   const kinds = new Set(found.map(({ faults }) => faults[0] ?? ""));
   const reports: string[] = [];
   for (const fault of [...kinds].slice(0, MAX_KINDS)) {
@@ -126,7 +126,7 @@ async function reported(found: readonly Found[], call: Arbitrary<Call>, trial: T
 /** Finds a call that fails alone: while a call blocks the server, concurrent calls fail too, but succeed when sent alone. */
 async function smallestWith(
   fault: string,
-  having: readonly Found[],
+  having: readonly FailedCall[],
   { call, trial }: { call: Arbitrary<Call>; trial: Trial },
 ): Promise<string | undefined> {
   const fails = fc.asyncProperty(call, async (each) => !(await trial.faults(each)).includes(fault));

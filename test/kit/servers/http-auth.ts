@@ -68,22 +68,22 @@ interface Refusal {
   readonly body: { readonly error: string; readonly message: string };
 }
 
-export async function refused(response: Response): Promise<Refusal> {
+export async function readRefusal(response: Response): Promise<Refusal> {
   const challenge = response.headers.get("www-authenticate");
   return { status: response.status, challenge, body: (await response.json()) as Refusal["body"] };
 }
 
 /** Authenticates a request with `headers`, in which a name may occur twice. */
-export async function knock(
+export async function sendHeaders(
   authenticator: Authenticator,
   ...headers: [string, string][]
 ): Promise<Authenticated | Refusal> {
   const result = await authenticator.authenticate(new Request(AUDIENCE, { method: "POST", headers }));
-  return isAuthenticated(result) ? result : refused(result);
+  return isAuthenticated(result) ? result : readRefusal(result);
 }
 
 export async function send(authenticator: Authenticator, token: string): Promise<Authenticated | Refusal> {
-  return knock(authenticator, ["authorization", `Bearer ${token}`]);
+  return sendHeaders(authenticator, ["authorization", `Bearer ${token}`]);
 }
 
 interface Pair {

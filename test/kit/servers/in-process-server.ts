@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { createApp } from "../../../src/app/app.ts";
-import type { ConfigSources } from "../../../src/config/given.ts";
+import type { ConfigSources } from "../../../src/config/given-values.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { readPackage } from "../../../src/config/version.ts";
 

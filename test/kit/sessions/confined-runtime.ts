@@ -1,37 +1,40 @@
 import { prewarm, query } from "@anthropic-ai/claude-agent-sdk";
 import type { Confinement } from "../../../src/domain/principal.ts";
-import { Environments } from "../../../src/claude/environments.ts";
+import { EnvironmentRecords } from "../../../src/claude/environment-records.ts";
 import { claudeRuntime } from "../../../src/claude/runtime.ts";
-import type { ClaudeSettings } from "../../../src/claude/settings.ts";
+import type { ClaudeDependencies } from "../../../src/claude/dependencies.ts";
 import { Guards } from "../../../src/claude/supervise/guards.ts";
 import type { AgentRuntime } from "../../../src/engine/ports.ts";
 import { OPEN_POLICY } from "./open-gate.ts";
 
 /** Options of a session of `ann`, without bounds other than those of the runtime. */
-export function placed<T extends object>(options: T, principal = "ann") {
+export function placementOf<T extends object>(options: T, principal = "ann") {
   return { principal, options, policy: OPEN_POLICY, environmentId: "" };
 }
 
 const guards = await Guards.find({ forceReaper: false });
 
-const NOTHING_PROTECTED: ClaudeSettings["protection"] = {
+const NOTHING_PROTECTED: ClaudeDependencies["protection"] = {
   closed: async () => Promise.resolve([]),
   sandbox: async ({ sandboxDomains: domains }) =>
     Promise.resolve({ domains, closed: [], kept: [], configFolders: [], trusted: [] }),
 };
 
 /** A runtime that knows only the user `ann`, under `confinement`. */
-export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<ClaudeSettings> = {}): AgentRuntime {
+export function runtimeFor(
+  confinement: Partial<Confinement>,
+  settings: Partial<ClaudeDependencies> = {},
+): AgentRuntime {
   const free = { allowDirs: [], trustDirs: [], trustsRecord: true, spawnWrapper: [], operatorOptions: false };
   return claudeRuntime({
-    environments: new Environments(Buffer.alloc(32), {}),
+    environments: new EnvironmentRecords(Buffer.alloc(32), {}),
     depth: 0,
     ownCommands: () => [],
     ownUrls: async () => Promise.resolve([]),
     confine: (principal) => (principal === "ann" ? { ...free, ...confinement } : undefined),
     protection: NOTHING_PROTECTED,
     claude: { locate: async () => Promise.resolve({ path: process.execPath, version: undefined, warning: undefined }) },
-    preparation: { complete: async () => Promise.resolve(), sdk: () => ({ prewarm, query }) },
+    installer: { install: async () => Promise.resolve(), sdk: () => ({ prewarm, query }) },
     guards,
     server: { store: "a store", pid: process.pid, startedAt: "1" },
     spares: 0,

@@ -18,10 +18,10 @@ export const sh = (script: string): string[] => ["/bin/sh", "-c", script];
 /** Answers each line of stdin. */
 export const ECHO = sh("while read line; do echo got $line; done");
 /** `id` of the process in these tests, and `epoch` of its first owner. */
-export const OF = { id: "p", epoch: 1 } as const;
+export const FIRST_PROCESS = { id: "p", epoch: 1 } as const;
 
-export function write(owner: Owner, lineId: string, text: string, epoch: number = OF.epoch): void {
-  owner.send({ t: "write", id: OF.id, epoch, lineId }, text);
+export function write(owner: Owner, lineId: string, text: string, epoch: number = FIRST_PROCESS.epoch): void {
+  owner.send({ t: "write", id: FIRST_PROCESS.id, epoch, lineId }, text);
 }
 
 export interface Received {

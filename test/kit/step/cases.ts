@@ -8,9 +8,9 @@ import {
   commandInput,
   type Moment,
   POLICY,
-  presentId,
+  currentProcessId,
   resultSignal,
-  since,
+  withElapsed,
 } from "./walk.ts";
 import { COMMANDS, forbidden, isCommand, type CommandName } from "./commands.ts";
 import { SECOND, SHELL_TASK, SHIM, Walk } from "./walk.ts";
@@ -262,7 +262,7 @@ export type InputName = AnswerName | CommandName | SignalName | "tick when due" 
 
 /** Returns the input one second after the last; `tick when due` comes at the next deadline. */
 export function inputFor(walk: Walk, name: InputName): Input {
-  return since(walk.heardAt, momentFor(walk, name));
+  return withElapsed(walk.heardAt, momentFor(walk, name));
 }
 
 function momentFor(walk: Walk, name: InputName): Moment {
@@ -272,7 +272,7 @@ function momentFor(walk: Walk, name: InputName): Moment {
   if (name === "tick when due") return { type: "tick", at: walk.deadline ?? at };
   if (isAnswer(name)) return { type: "controlled", at, ...ANSWERS[name] };
   if (isCommand(name)) return commandInput(at, COMMANDS[name].kind, COMMANDS[name].data);
-  return { type: "signal", at, processId: presentId(walk.state), signal: SIGNALS[name] };
+  return { type: "signal", at, processId: currentProcessId(walk.state), signal: SIGNALS[name] };
 }
 
 function isAnswer(name: string): name is AnswerName {
@@ -285,7 +285,7 @@ export function inputsFor(walk: Walk): [name: string, input: Input][] {
   const at = walk.at + SECOND;
   const ofOthers = Object.entries(SIGNALS).map(([name, signal]): [string, Input] => [
     `${name}, of an old process`,
-    since(walk.heardAt, { type: "signal", at, processId: "0", signal }),
+    withElapsed(walk.heardAt, { type: "signal", at, processId: "0", signal }),
   ]);
   const due = [walk.deadline, ...walk.state.requests.map((request) => request.expiresAt)];
   const times = [...due, walk.at + walk.policy.turnMaxMs, walk.at + 10 * walk.policy.requestMaxMs];
@@ -294,7 +294,7 @@ export function inputsFor(walk: Walk): [name: string, input: Input][] {
     .flatMap((time) => [time - 1, time, time + 1])
     .map((time): [string, Input] => [
       `tick at +${String(time - walk.at)} ms`,
-      since(walk.heardAt, { type: "tick", at: time }),
+      withElapsed(walk.heardAt, { type: "tick", at: time }),
     ]);
   return [...names.map((name): [string, Input] => [name, inputFor(walk, name)]), ...ofOthers, ...ticks];
 }

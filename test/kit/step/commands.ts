@@ -1,6 +1,6 @@
 import type { CommandKind, CommandOf } from "../../../src/domain/command.ts";
 
-import { BEGUN } from "./walk.ts";
+import { BEGUN_POLICY } from "./walk.ts";
 
 /** Commands as callers give them, by name. */
 
@@ -14,7 +14,7 @@ const A1 = { requestId: "a1", by: "caller", forSession: false } as const;
 const ALLOW = { behavior: "allow" } as const;
 const DENY = { behavior: "deny", message: "no" } as const;
 const GO_ON = { promptId: "p9", text: "go on" };
-const STRICTER = { policy: { ...BEGUN, sandbox: "required" }, environmentId: "e9" } as const;
+const STRICTER = { policy: { ...BEGUN_POLICY, sandbox: "required" }, environmentId: "e9" } as const;
 
 export const COMMANDS = {
   prompt: said("prompt", GO_ON),

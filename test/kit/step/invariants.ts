@@ -227,7 +227,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
 };
 
 /** Returns the names of the invariants that the step breaks. */
-export function faultsOf(before: SessionState, input: Input, policy: Policy, done: Step): string[] {
+export function findFaults(before: SessionState, input: Input, policy: Policy, done: Step): string[] {
   const { state: after, events, effects } = done;
   const the = { before, after, input, policy, events, effects };
   return Object.keys(INVARIANTS).filter((name) => !INVARIANTS[name]?.(the));

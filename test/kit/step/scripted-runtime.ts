@@ -11,7 +11,7 @@ import type {
   AgentStart,
   FoundSession,
   Leftover,
-  ShimStanding,
+  ShimRelation,
   StartPlan,
   StartRequest,
 } from "../../../src/engine/ports.ts";
@@ -98,7 +98,7 @@ export class ScriptedProcess implements AgentProcess {
     this.say(resultSignal({ text, promptIds: [this.promptId] }), { type: "idle" });
   }
 
-  async called(call: string): Promise<void> {
+  async waitForCall(call: string): Promise<void> {
     await this.moments.until(() => this.calls.includes(call));
   }
 
@@ -129,22 +129,23 @@ export class ScriptedRuntime implements AgentRuntime {
   /** Held records, as "SESSION RECORD". */
   readonly held: string[] = [];
   /** Finds the record of a new client. */
-  comes: AgentRuntime["environments"]["find"] = async () => Promise.resolve(undefined);
+  findRecord: AgentRuntime["environments"]["find"] = async () => Promise.resolve(undefined);
   environments: AgentRuntime["environments"] = {
     identityOf: (id) => (id === "" ? this.identity : this.records.get(id)),
     hold: (sessionId, id) => void (this.records.has(id) && this.held.push(`${sessionId} ${id}`)),
-    find: async (...about) => this.comes(...about),
+    find: async (...about) => this.findRecord(...about),
   };
 
   readonly found = new Map<string, FoundSession>();
 
   /** Principals unknown to this server. */
-  readonly unknown = new Set<string>();
+  readonly unknownPrincipals = new Set<string>();
   /** Number of calls of `plan`. */
   plans = 0;
   plan = async ({ principal }: StartRequest): Promise<StartPlan> => {
     this.plans += 1;
-    if (this.unknown.has(principal)) throw new AppError("PERMISSION_DENIED", `This server has no user ${principal}.`);
+    if (this.unknownPrincipals.has(principal))
+      throw new AppError("PERMISSION_DENIED", `This server has no user ${principal}.`);
     return Promise.resolve({ identity: this.identity, openIn: this.openIn });
   };
   /** Process that has each session open; result of `plan`. */
@@ -160,17 +161,17 @@ export class ScriptedRuntime implements AgentRuntime {
   /** If set, new processes never send `ready`. */
   hangs = false;
   /** Result of `shimOf` for shims of other servers. */
-  standing: ShimStanding = "gone";
+  shimStanding: ShimRelation = "gone";
   /** Number of lines lost when this server attaches; sent with `attached`. */
-  lost = 0;
+  lostLines = 0;
   readonly reattached: AgentReattach[] = [];
   whyGone: AgentRuntime["whyGone"] = async () => Promise.resolve(undefined);
 
   shimOf: AgentRuntime["shimOf"] = async (process) =>
-    Promise.resolve(process.phase === "none" || !process.shim ? "gone" : this.standing);
+    Promise.resolve(process.phase === "none" || !process.shim ? "gone" : this.shimStanding);
   reattach = (request: AgentReattach): ScriptedProcess => {
     this.reattached.push(request);
-    return this.#have(new ScriptedProcess(request, [{ type: "attached", lost: this.lost }]));
+    return this.#have(new ScriptedProcess(request, [{ type: "attached", lost: this.lostLines }]));
   };
   endLeftover = async (leftover: Leftover): Promise<void> => {
     this.leftovers.push(leftover);
@@ -189,7 +190,7 @@ export class ScriptedRuntime implements AgentRuntime {
   };
 
   /** Returns the last process started for `sessionId`. */
-  of(sessionId: string): ScriptedProcess {
+  lastProcess(sessionId: string): ScriptedProcess {
     const found = this.processes.findLast((process) => process.sessionId === sessionId);
     if (!found) throw new Error(`no process was started for session ${sessionId}`);
     return found;

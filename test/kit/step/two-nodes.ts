@@ -1,5 +1,5 @@
 import { memoryStore } from "../store/memory.ts";
-import type { EngineOptions } from "../../../src/engine/node.ts";
+import type { EngineOptions } from "../../../src/engine/engine-node.ts";
 import type { SessionOptions } from "../../../src/domain/options.ts";
 import { LOCAL_CALLER, LOCAL_PRINCIPAL } from "../../../src/domain/principal.ts";
 import type { StoredEvent } from "../../../src/domain/event.ts";
@@ -75,19 +75,19 @@ export class TestNode {
   }
 
   /** Opens a session with an open permission request. */
-  async asked(): Promise<string> {
+  async openWithRequest(): Promise<string> {
     const id = await this.open();
-    this.runtime.of(id).say({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
-    this.runtime.of(id).ask("r1");
-    await this.seen(id, "permission.asked");
+    this.runtime.lastProcess(id).say({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
+    this.runtime.lastProcess(id).ask("r1");
+    await this.waitForEvent(id, "permission.asked");
     return id;
   }
 
   /** Opens a session that is idle, with a live process. */
-  async rested(over: Partial<SessionOptions> = {}, principal?: string): Promise<string> {
+  async openIdle(over: Partial<SessionOptions> = {}, principal?: string): Promise<string> {
     const id = await this.open("begin", undefined, over, principal);
-    this.runtime.of(id).finish();
-    await this.seen(id, "turn.ended");
+    this.runtime.lastProcess(id).finish();
+    await this.waitForEvent(id, "turn.ended");
     return id;
   }
 
@@ -100,7 +100,7 @@ export class TestNode {
   }
 
   /** Resolves with the `nth` event of a type once it is stored. */
-  async seen<T extends StoredEvent["type"]>(sessionId: string, type: T, nth = 1) {
+  async waitForEvent<T extends StoredEvent["type"]>(sessionId: string, type: T, nth = 1) {
     let count = 0;
     for await (const event of this.backend.log.tail(sessionId, 1, new AbortController().signal)) {
       if (event.type === type && ++count === nth) return event as Extract<StoredEvent, { type: T }>;
@@ -110,7 +110,7 @@ export class TestNode {
 }
 
 /** Returns the reasons of the rejections; `undefined` for each fulfilled call. */
-export async function errorsOf(calls: readonly Promise<unknown>[]): Promise<unknown[]> {
+export async function collectErrors(calls: readonly Promise<unknown>[]): Promise<unknown[]> {
   return Promise.all(
     calls.map(async (call) =>
       call.then(
@@ -122,7 +122,7 @@ export async function errorsOf(calls: readonly Promise<unknown>[]): Promise<unkn
 }
 
 /** Replacements for methods of the store. */
-export type Between = (backend: SessionBackend) => {
+export type BackendOverride = (backend: SessionBackend) => {
   [P in "inbox" | "leases" | "log" | "rows"]?: Partial<SessionBackend[P]>;
 };
 
@@ -148,7 +148,7 @@ export class Gate {
 
 /** Delays all appends while the gate is closed. */
 export const gatedAppend =
-  (gate: Gate): Between =>
+  (gate: Gate): BackendOverride =>
   (backend) => ({ log: { append: async (...args) => gate.pass().then(async () => backend.log.append(...args)) } });
 
 export interface World {
@@ -156,17 +156,17 @@ export interface World {
   readonly a: TestNode;
   readonly b: TestNode;
   /** Connects another node. */
-  connect(nodeId: string, between?: Between, options?: NodeOptions): TestNode;
+  connect(nodeId: string, between?: BackendOverride, options?: NodeOptions): TestNode;
   close(): Promise<void>;
 }
 
-export function twoNodes(between: { a?: Between; b?: Between } = {}): World {
+export function twoNodes(between: { a?: BackendOverride; b?: BackendOverride } = {}): World {
   const clock = new ManualClock();
   const store = memoryStore(clock);
   const nodes: TestNode[] = [];
   const connect: World["connect"] = (nodeId, stands = () => ({}), options = {}) => {
     const backend = store.connect(nodeId);
-    const node = new TestNode(put(stands(backend), backend), clock, options);
+    const node = new TestNode(withReplacements(stands(backend), backend), clock, options);
     nodes.push(node);
     return node;
   };
@@ -175,17 +175,17 @@ export function twoNodes(between: { a?: Between; b?: Between } = {}): World {
 }
 
 /** Like `twoNodes`, with Claude Code in a shim to which node b can attach. */
-export function nodesWithShim(between?: { a?: Between; b?: Between }): World {
+export function nodesWithShim(between?: { a?: BackendOverride; b?: BackendOverride }): World {
   const world = twoNodes(between);
   for (const { runtime } of [world.a, world.b]) runtime.shim = SHIM;
-  world.b.runtime.standing = "ours";
+  world.b.runtime.shimStanding = "ours";
   return world;
 }
 
 /** Signal for a message of Claude Code. */
 export const message = (text: string) => ({ type: "message", message: { type: "assistant", text } }) as const;
 
-function put(instead: ReturnType<Between>, backend: SessionBackend): SessionBackend {
+function withReplacements(instead: ReturnType<BackendOverride>, backend: SessionBackend): SessionBackend {
   return {
     ...backend,
     rows: { ...backend.rows, ...instead.rows },

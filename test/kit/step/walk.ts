@@ -14,7 +14,7 @@ import type { AgentResult } from "../../../src/domain/turn.ts";
 import type { Policy } from "../../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../../src/engine/ports.ts";
 import { type Effect, type Happening, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
-import { deepFreeze, faultsOf } from "./invariants.ts";
+import { deepFreeze, findFaults } from "./invariants.ts";
 
 /** A walk through `step`: each input meets a state that has been through JSON, and every step is checked. */
 
@@ -22,7 +22,7 @@ export const T0 = 1_800_000_000_000;
 export const SECOND = 1000;
 
 /** Policy of a session at its start. */
-export const BEGUN: SessionPolicy = {
+export const BEGUN_POLICY: SessionPolicy = {
   rules: { allow: [], ask: [], deny: [] },
   home: "/home/ann",
   callerApproves: "all",
@@ -46,16 +46,16 @@ export const BEGUN: SessionPolicy = {
 };
 
 export const POLICY: Policy = {
-  begun: BEGUN,
-  here: BEGUN,
+  begun: BEGUN_POLICY,
+  here: BEGUN_POLICY,
   onLost: "report",
-  approvalChain: BEGUN.approvalChain,
-  approverTimeoutMs: BEGUN.approverTimeoutMs,
+  approvalChain: BEGUN_POLICY.approvalChain,
+  approverTimeoutMs: BEGUN_POLICY.approverTimeoutMs,
   requestTimeoutMs: undefined,
   turnMs: undefined,
   budgetUsd: 100,
   ephemeral: false,
-  ...BEGUN.limits,
+  ...BEGUN_POLICY.limits,
   initMs: 10 * SECOND,
   unattended: undefined,
   rules: { allow: [], ask: [], deny: [], home: "/home/ann" },
@@ -109,7 +109,7 @@ export const SHIM: ShimRef = {
 export type Moment = Happening & { at: number };
 
 /** Adds the elapsed time for `step`: the owner has been awake since `heardAt`. */
-export function since(heardAt: number, moment: Moment): Input {
+export function withElapsed(heardAt: number, moment: Moment): Input {
   return { ...moment, elapsedMs: Math.max(0, moment.at - heardAt) };
 }
 
@@ -119,7 +119,7 @@ export class Walk {
   /** Time of the last input, from which elapsed time is counted. */
   heardAt = T0;
   /** Offset of the system clock, ms; `at` is without this offset. */
-  setBy = 0;
+  clockOffsetMs = 0;
   last: Step = { state: initialState(T0), events: [], effects: [] };
   readonly log: StoredEvent[] = [];
   readonly policy: Policy;
@@ -134,11 +134,11 @@ export class Walk {
   }
 
   take(moment: Moment): this {
-    const input = { ...since(this.heardAt, moment), at: moment.at + this.setBy };
+    const input = { ...withElapsed(this.heardAt, moment), at: moment.at + this.clockOffsetMs };
     this.heardAt = Math.max(this.heardAt, moment.at);
     const before: SessionState = deepFreeze(JSON.parse(JSON.stringify(this.state)));
     this.last = step(before, input, this.policy);
-    assert.deepEqual(faultsOf(before, input, this.policy, this.last), [], `invariants that ${input.type} breaks`);
+    assert.deepEqual(findFaults(before, input, this.policy, this.last), [], `invariants that ${input.type} breaks`);
     for (const event of this.last.events) this.log.push({ ...event, id: this.log.length + 1, at: input.at });
     this.state = this.last.state;
     return this;
@@ -165,7 +165,8 @@ export class Walk {
 
   /** Takes signals of the present process. */
   hear(...signals: AgentSignal[]): this {
-    for (const signal of signals) this.take({ type: "signal", at: this.at, processId: presentId(this.state), signal });
+    for (const signal of signals)
+      this.take({ type: "signal", at: this.at, processId: currentProcessId(this.state), signal });
     return this;
   }
 
@@ -173,7 +174,7 @@ export class Walk {
   hearLine(line: number, ...signals: AgentSignal[]): this {
     for (const [index, signal] of signals.entries()) {
       const numbered = index === signals.length - 1 && { line };
-      this.take({ type: "signal", at: this.at, processId: presentId(this.state), signal, ...numbered });
+      this.take({ type: "signal", at: this.at, processId: currentProcessId(this.state), signal, ...numbered });
     }
     return this;
   }
@@ -197,7 +198,7 @@ export class Walk {
     const due = this.deadline!;
     this.at = due - 1;
     this.tick();
-    assert.equal(this.told, "", "something happened before its time");
+    assert.equal(this.summary, "", "something happened before its time");
     this.at = due;
     return this.tick();
   }
@@ -212,13 +213,13 @@ export class Walk {
   }
 
   /** Outcome of the last input: events, then effects. */
-  get told(): string {
-    return tellStep(this.last);
+  get summary(): string {
+    return summarizeStep(this.last);
   }
 
   /** Events so far, in short. */
   get story(): string {
-    return this.log.map(tellEvent).join(" ");
+    return this.log.map(summarizeEvent).join(" ");
   }
 
   get ended() {
@@ -226,7 +227,7 @@ export class Walk {
   }
 }
 
-export function presentId({ process }: SessionState): string {
+export function currentProcessId({ process }: SessionState): string {
   return process.phase === "none" ? "none" : process.id;
 }
 
@@ -238,11 +239,11 @@ export function commandInput(at: number, kind: CommandKind, data: Command["data"
   return { type: "command", at, command: { id, principal: "local", kind, data } as Command, ...judged };
 }
 
-export function tellStep({ events, effects }: Pick<Step, "events" | "effects">): string {
-  return [...events.map(tellEvent), ...effects.map(tellEffect)].join(" ");
+export function summarizeStep({ events, effects }: Pick<Step, "events" | "effects">): string {
+  return [...events.map(summarizeEvent), ...effects.map(summarizeEffect)].join(" ");
 }
 
-function tellEvent(event: SessionEvent): string {
+function summarizeEvent(event: SessionEvent): string {
   const words = detailsOf(event).filter((word) => word !== undefined);
   return words.length === 0 ? event.type : `${event.type}(${words.join(" ")})`;
 }
@@ -261,7 +262,7 @@ function detailsOf(event: SessionEvent): (string | undefined)[] {
   return event.type === "prompt.dropped" || event.type === "session.closed" ? [event.data.reason] : [];
 }
 
-function tellEffect(effect: Effect): string {
+function summarizeEffect(effect: Effect): string {
   if (effect.type === "answer") return `answer:${effect.decision.behavior}`;
   if (effect.type !== "reply") return effect.type;
   return effect.reply.ok ? "ok" : effect.reply.refusal.code;

@@ -1,7 +1,7 @@
 import { LOCAL_CALLER } from "../../../src/domain/principal.ts";
 import { openDatabase } from "../../../src/store/sqlite/connect/driver.ts";
 import { OPTIONS, type TestNode } from "../step/two-nodes.ts";
-import { claimed, notices, T0 } from "./vocabulary.ts";
+import { claimLease, notices, T0 } from "./vocabulary.ts";
 
 /** Unreadable rows, written into a store's file as by a damaged disk or another program. */
 
@@ -84,7 +84,7 @@ export const DAMAGED_EVENTS: readonly (readonly [what: string, value: string, wh
 /** Creates an idle session with the engine; no server owns the session. */
 export async function sessionAtRest(a: TestNode): Promise<string> {
   const { sessionId } = await a.engine.create(LOCAL_CALLER, OPTIONS);
-  const lease = await claimed(a.backend, sessionId);
+  const lease = await claimLease(a.backend, sessionId);
   const { state } = (await a.backend.rows.get(sessionId))!;
   await a.backend.log.append(lease, { events: notices(1, 3), at: T0, state: { ...state, lastEventId: 3 } });
   await a.backend.leases.release(lease);

@@ -8,7 +8,7 @@ import type { SessionBackend } from "../../../src/engine/ports.ts";
 import { openStore, type StoreOptions } from "../../../src/store/open.ts";
 
 /** Closes the files of closed nodes by a garbage collection: see `Connection.close`. */
-export async function letGo(): Promise<void> {
+export async function collectGarbage(): Promise<void> {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   collect();

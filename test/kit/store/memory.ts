@@ -1,14 +1,14 @@
 import type { Clock, SessionBackend } from "../../../src/engine/ports.ts";
 import { SqliteBackend } from "../../../src/store/sqlite/backend.ts";
-import { ChangeWatcher, type Topic } from "../../../src/store/sqlite/changes.ts";
-import { Access } from "../../../src/store/sqlite/connect/access.ts";
+import { ChangeWatcher, type Topic } from "../../../src/store/sqlite/change-watcher.ts";
+import { StoreConnection } from "../../../src/store/sqlite/connect/store-connection.ts";
 import { openInMemory } from "../../../src/store/sqlite/connect/open-file.ts";
 
 /** Connects the nodes of one process on a store in memory: each is notified of the others' changes directly. */
 class SharedChanges extends ChangeWatcher {
   readonly #all: Set<SharedChanges>;
 
-  constructor(access: Access, all: Set<SharedChanges>) {
+  constructor(access: StoreConnection, all: Set<SharedChanges>) {
     super(access);
     this.#all = all.add(this);
   }
@@ -29,7 +29,7 @@ export function memoryStore({ tick }: Pick<Clock, "tick">): { connect(nodeId: st
   const leaseEnds = new Map<string, number>();
   const isRunning = async (_: number, nodeId: string) => Promise.resolve((leaseEnds.get(nodeId) ?? 0) > tick());
   const connect = (nodeId: string): SessionBackend => {
-    const access = new Access({ kind: "memory" }, async () =>
+    const access = new StoreConnection({ kind: "memory" }, async () =>
       Object.assign(await connection, { close: () => undefined }),
     );
     const self = { nodeId, process: { pid: 1, startedAt: nodeId }, isRunning, clock: { now: tick, tick } };

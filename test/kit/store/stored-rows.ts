@@ -12,7 +12,7 @@ import { openDatabase } from "../../../src/store/sqlite/connect/driver.ts";
 import { STATE_NAMES, walkTo } from "../step/cases.ts";
 import { ManualClock } from "../step/clock.ts";
 import { TestNode } from "../step/two-nodes.ts";
-import { BEGUN, T0, Walk } from "../step/walk.ts";
+import { BEGUN_POLICY, T0, Walk } from "../step/walk.ts";
 import { StoreFile } from "./files.ts";
 
 /**
@@ -53,7 +53,7 @@ const WALKS: [situation: string, walk: () => Walk][] = [
 ];
 
 function stricter(): Walk {
-  const policy = { ...BEGUN, sandbox: "required" as const };
+  const policy = { ...BEGUN_POLICY, sandbox: "required" as const };
   const walk = walkTo("idle, live").promptWith("p2", { policy, environmentId: "e1" });
   const started = { type: "started", pid: 4712, resumed: true, environmentId: "e1" } as const;
   return walk.hear({ type: "exited", code: 0, signal: null }, { type: "admitted" }, started);
@@ -136,10 +136,10 @@ async function write(node: SessionBackend, id: string, { log, state }: Walk): Pr
 async function open(backend: SessionBackend): Promise<void> {
   const node = new TestNode(backend, new ManualClock());
   const id = await node.open("begin", "key", OPTIONS);
-  node.runtime.of(id).finish();
-  await node.seen(id, "turn.ended");
+  node.runtime.lastProcess(id).finish();
+  await node.waitForEvent(id, "turn.ended");
   const fork = await node.engine.fork(LOCAL_CALLER, id, { text: "branch off" });
-  await node.seen(fork.sessionId, "process.started");
+  await node.waitForEvent(fork.sessionId, "process.started");
   await node.engine.drain();
 }
 

@@ -8,7 +8,7 @@ const ended = { done: true, value: undefined };
 /** Tests of the ends of tails, inboxes and stores. */
 export function endTests(world: () => World): void {
   it.each(["tail", "inbox"] as const)("a %s ends on abort, whether asleep or with items left", async (reader) => {
-    const { a, b, owned } = world();
+    const { a, b, createOwned: owned } = world();
     const { id, lease } = await owned();
     let end = new AbortController();
     const open = (): AsyncIterator<unknown> =>
@@ -30,7 +30,7 @@ export function endTests(world: () => World): void {
   });
 
   it("a closed store refuses everything and ends its readers, but leaves other nodes alone", async () => {
-    const { a, b, owned } = world();
+    const { a, b, createOwned: owned } = world();
     const { id, lease } = await owned();
     const tail = iterator(a.log.tail(id, 1, never)).next();
     const inbox = iterator(a.inbox.receive(lease, never));
@@ -64,7 +64,7 @@ export function endTests(world: () => World): void {
   });
 
   it("a store completes writes that were requested before its close", async () => {
-    const { a, b, owned } = world();
+    const { a, b, createOwned: owned } = world();
     const { id, lease } = await owned();
     const { state } = (await a.rows.get(id))!;
     const written = [1, 2, 3].map(async (lastEventId) =>

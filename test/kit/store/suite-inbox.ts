@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { type InboxItem, NoAnswerError } from "../../../src/engine/ports.ts";
-import { claimed, command, done, iterator, LONG, never, numbers, session, SHORT, take } from "./vocabulary.ts";
+import { claimLease, command, done, iterator, LONG, never, range, session, SHORT, take } from "./vocabulary.ts";
 import { type World } from "./vocabulary.ts";
 
 async function nextItem(items: AsyncIterator<InboxItem>): Promise<InboxItem> {
@@ -12,9 +12,9 @@ async function nextItem(items: AsyncIterator<InboxItem>): Promise<InboxItem> {
 /** Tests of commands to the owner. */
 export function inboxTests(world: () => World): void {
   it("a command from any node reaches the owner once, and its answer reaches all senders", async () => {
-    const { a, b, owned } = world();
+    const { a, b, createOwned: owned } = world();
     const { id, lease } = await owned();
-    const asked = numbers(1, 3).map(() => command());
+    const asked = range(1, 3).map(() => command());
     const inbox = take(3, a.inbox.receive(lease, never));
     const sent = [a, b, a, b, b].map((node, n) => node.inbox.send(id, asked[n % 3]!, LONG));
     const items = await inbox;
@@ -29,21 +29,21 @@ export function inboxTests(world: () => World): void {
     const { id } = (await a.rows.create(session())).record;
     await expect(b.inbox.send(id, command("gave up"), SHORT)).rejects.toThrow(NoAnswerError);
     const sent = b.inbox.send(id, command("waits"), LONG);
-    const item = await next(await claimed(a, id));
+    const item = await next(await claimLease(a, id));
     expect(item.command).toMatchObject({ data: { by: "waits" } });
     await item.ack(done(7));
     expect(await sent).toEqual(done(7));
   });
 
   it("an unanswered command goes to the next owner, and the former owner's answer is dropped", async () => {
-    const { a, b, outlived, owned, next } = world();
+    const { a, b, expireLeaseOfA: outlived, createOwned: owned, next } = world();
     const { id, lease } = await owned();
     const sent = b.inbox.send(id, command(), LONG);
     const old = a.inbox.receive(lease, never)[Symbol.asyncIterator]();
     const late = ((await old.next()) as IteratorYieldResult<InboxItem>).value;
     const over = old.next();
     await outlived();
-    const item = await next(await claimed(b, id), b);
+    const item = await next(await claimLease(b, id), b);
     expect(late.command).toEqual(item.command);
     await late.ack(done(1));
     await item.ack(done(2));
@@ -51,7 +51,7 @@ export function inboxTests(world: () => World): void {
   });
 
   it("a command in hand is not delivered to its owner twice, and its late answer is kept", async () => {
-    const { a, b, owned } = world();
+    const { a, b, createOwned: owned } = world();
     const { id, lease } = await owned();
     const [one, two] = [command(), command()];
     const items = iterator(a.inbox.receive(lease, never));
@@ -69,10 +69,10 @@ export function inboxTests(world: () => World): void {
   });
 
   it("a session keeps its last thousand answers", async () => {
-    const { a, owned } = world();
+    const { a, createOwned: owned } = world();
     const { id, lease } = await owned();
     const items = iterator(a.inbox.receive(lease, never));
-    const asked = numbers(0, 1000).map(() => command());
+    const asked = range(0, 1000).map(() => command());
     for (const [n, each] of asked.entries()) {
       const sent = a.inbox.send(id, each, LONG);
       await (await nextItem(items)).ack(done(n));

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import { FencedError } from "../../../src/engine/ports.ts";
-import { claimed, notice, session, TTL, write, type World } from "./vocabulary.ts";
+import { claimLease, notice, session, TTL, write, type World } from "./vocabulary.ts";
 
 /** Tests of the ownership of sessions. */
 export function leaseTests(world: () => World): void {
@@ -13,7 +13,7 @@ export function leaseTests(world: () => World): void {
     const first = { sessionId: id, nodeId: owner.nodeId, epoch: 1, tookOver: false };
     expect(claims.filter((lease) => lease !== undefined)).toEqual([first]);
     expect((await other.rows.get(id))!.owner).toEqual({ nodeId: owner.nodeId, alive: true });
-    const again = await claimed(owner, id);
+    const again = await claimLease(owner, id);
     expect(again).toEqual({ ...first, epoch: 2 });
     await other.leases.release(first);
     expect(await other.leases.claim(id)).toBeUndefined();
@@ -23,7 +23,7 @@ export function leaseTests(world: () => World): void {
   });
 
   it("an owner with an expired lease can write until another node has claimed the session", async () => {
-    const { a, b, outlived, owned, seen, store } = world();
+    const { a, b, expireLeaseOfA: outlived, createOwned: owned, readFromB: seen, store } = world();
     const { id, lease } = await owned();
     await store.advance(TTL - 1000);
     await Promise.all([a.leases.heartbeat(TTL), b.leases.heartbeat(3 * TTL)]);
@@ -32,7 +32,7 @@ export function leaseTests(world: () => World): void {
     await outlived();
     expect((await b.rows.get(id))!.owner).toEqual({ nodeId: "a", alive: false });
     await write(a, lease, [notice("1")]);
-    const taken = await claimed(b, id);
+    const taken = await claimLease(b, id);
     expect(taken).toMatchObject({ nodeId: "b", tookOver: true });
     const before = await seen(id);
     await expect(write(a, lease, [notice("late")])).rejects.toThrow(FencedError);

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import { initialState, type SessionStatus } from "../../../src/domain/session.ts";
 import { ConflictError, NoAnswerError, type SessionBackend, type SessionQuery } from "../../../src/engine/ports.ts";
-import { claimed, done, failed, iterator, never, notice, numbers, prompt, session, T0, take } from "./vocabulary.ts";
+import { claimLease, done, failed, iterator, never, notice, range, prompt, session, T0, take } from "./vocabulary.ts";
 import { command, LONG, write, type World } from "./vocabulary.ts";
 
 /** Modifies `value` and every object reachable from `value`. */
@@ -19,7 +19,7 @@ export function rowTests(world: () => World): void {
     const ports = { rows: { ...a.rows }, log: { ...a.log }, leases: { ...a.leases }, inbox: { ...a.inbox } };
     const wrapped: SessionBackend = { ...a, ...ports, maintenance: { ...a.maintenance } };
     const { id } = (await wrapped.rows.create(session())).record;
-    const lease = await claimed(wrapped, id);
+    const lease = await claimLease(wrapped, id);
     await write(wrapped, lease, [notice("n")]);
     expect(await wrapped.log.read(id, 1, 9)).toHaveLength(1);
     expect(await take(1, wrapped.log.tail(id, 1, never))).toHaveLength(1);
@@ -51,7 +51,7 @@ export function rowTests(world: () => World): void {
   });
 
   it("a session is found by each of its transcripts, past and present, until it is deleted", async () => {
-    const { a, b, owned } = world();
+    const { a, b, createOwned: owned } = world();
     const { id, lease } = await owned();
     const [one, two] = [randomUUID(), randomUUID()];
     for (const transcriptId of [one, two, two]) {
@@ -74,7 +74,7 @@ export function rowTests(world: () => World): void {
   });
 
   it("a store shares no object with its callers", async () => {
-    const { a, b, owned, seen } = world();
+    const { a, b, createOwned: owned, readFromB: seen } = world();
     const made = session({ spec: { cwd: "/repo", mcpServers: {} } });
     const { id, lease } = await owned(made);
     const change = { events: [prompt("p")], at: T0, state: { ...initialState(T0), lastEventId: 1 } };
@@ -86,7 +86,7 @@ export function rowTests(world: () => World): void {
   });
 
   it("an update is a compare-and-set on a revision that counts every change", async () => {
-    const { a, b, owned } = world();
+    const { a, b, createOwned: owned } = world();
     const { id, lease } = await owned();
     const { rev, state } = (await a.rows.get(id))!;
     const race = await Promise.allSettled([a, b].map((node) => node.rows.update(id, rev, { title: "A" })));
@@ -103,7 +103,7 @@ export function rowTests(world: () => World): void {
   });
 
   it("sessions are found by principal, status, folder, time and text", async () => {
-    const { a, b, owned } = world();
+    const { a, b, createOwned: owned } = world();
     const { id, lease } = await owned({ spec: { cwd: "/Src/ÄRGER" }, state: failed });
     const state = { ...initialState(T0), lastEventId: 3 };
     await a.log.append(lease, { events: [notice("noise"), prompt("Fix 100% of it"), prompt("second")], at: T0, state });
@@ -126,7 +126,7 @@ export function rowTests(world: () => World): void {
 
   it("sessions are listed newest first, in pages that neither miss nor repeat any while more are added", async () => {
     const { a, b } = world();
-    const made = numbers(1, 250).map((n) => session({ at: T0 + (n % 60) }));
+    const made = range(1, 250).map((n) => session({ at: T0 + (n % 60) }));
     await Promise.all(made.map((each) => a.rows.create(each)));
     const pages: string[][] = [];
     let query: SessionQuery = { principal: "local", limit: 40 };
@@ -136,17 +136,17 @@ export function rowTests(world: () => World): void {
       await a.rows.create(session({ at: T0 + 1000 }));
     }
     const order = made.toSorted((x, y) => y.at - x.at || (x.id < y.id ? 1 : -1));
-    expect(pages).toEqual(numbers(0, 6).map((n) => order.slice(n * 40, n * 40 + 40).map(({ id }) => id)));
+    expect(pages).toEqual(range(0, 6).map((n) => order.slice(n * 40, n * 40 + 40).map(({ id }) => id)));
   });
 
   it("a purge deletes sessions that ended long ago and have no living owner, oldest first", async () => {
-    const { a, b, outlived, seen } = world();
+    const { a, b, expireLeaseOfA: outlived, readFromB: seen } = world();
     const made = [5, 1, 2, 3, 4, 9].map((n) => session({ state: failed, at: T0 + n, idempotencyKey: String(n) }));
     for (const each of [...made, session()]) await a.rows.create(each);
     const [last, dead, living] = made.map(({ id }) => id) as [string, string, string];
-    await write(a, await claimed(a, dead), [notice("1")], T0 + 1);
+    await write(a, await claimLease(a, dead), [notice("1")], T0 + 1);
     await outlived();
-    await claimed(b, living);
+    await claimLease(b, living);
     const purge = (limit: number, ...statuses: SessionStatus[]) =>
       b.maintenance.purge({ before: T0 + 9, statuses, limit });
     expect([await purge(9), await purge(9, "closed"), await purge(2, "closed", "error")]).toEqual([0, 0, 2]);
@@ -165,7 +165,7 @@ export function rowTests(world: () => World): void {
     const made = [3, 1, 2, 4].map((n) => session({ state: failed, at: T0 + n }));
     for (const each of made) await a.rows.create(each);
     const [newest, oldest, middle, owned] = made.map(({ id }) => id) as [string, string, string, string];
-    await claimed(a, owned);
+    await claimLease(a, owned);
     const idle = (await a.rows.create(session())).record.id;
     const purge = (limit: number, ...ids: string[]) =>
       b.maintenance.purge({ before: T0 + 9, statuses: ["error"], ids, limit });
@@ -183,7 +183,7 @@ export function rowTests(world: () => World): void {
   });
 
   it("sessions at work without a living owner are abandoned, whichever node opened them", async () => {
-    const { a, b, owned, outlived } = world();
+    const { a, b, createOwned: owned, expireLeaseOfA: outlived } = world();
     const process = { phase: "live", id: "p", since: T0 } as const;
     const [mine, other] = [await owned({ state: { ...initialState(T0), process } }), await owned({ principal: "ann" })];
     const left = (await a.rows.create(session({ state: { ...initialState(T0), process } }))).record;
@@ -221,7 +221,7 @@ export function rowTests(world: () => World): void {
   });
 
   it("the size of a store grows with each event and shrinks after a purge", async () => {
-    const { a, b, owned } = world();
+    const { a, b, createOwned: owned } = world();
     const empty = await b.maintenance.size();
     const { id, lease } = await owned();
     await write(a, lease, [notice("x".repeat(100_000))]);
@@ -233,7 +233,7 @@ export function rowTests(world: () => World): void {
   });
 
   it("a purge of a session ends its tails, inboxes and sent commands", async () => {
-    const { a, b, owned } = world();
+    const { a, b, createOwned: owned } = world();
     const { id, lease } = await owned();
     const tail = iterator(b.log.tail(id, 1, never)).next();
     const inbox = iterator(a.inbox.receive(lease, never)).next();

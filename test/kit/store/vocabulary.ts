@@ -22,10 +22,9 @@ export const never = new AbortController().signal;
 export const NASTY = `NUL \0 escaped \\u0000 lone \ud83d and \ude42\ud83d emoji 🙂 line \u2028 quotes "'\` wildcards %_\\`;
 export const failed: SessionState = { ...initialState(T0), lastOutcome: "lost" };
 
-export const numbers = (from: number, to: number): number[] =>
-  Array.from({ length: to - from + 1 }, (_, n) => from + n);
+export const range = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, n) => from + n);
 export const notice = (message: string): SessionEvent => ({ type: "notice", data: { kind: "warning", message } });
-export const notices = (from: number, to: number): SessionEvent[] => numbers(from, to).map((n) => notice(String(n)));
+export const notices = (from: number, to: number): SessionEvent[] => range(from, to).map((n) => notice(String(n)));
 export const prompt = (text: string): SessionEvent => ({ type: "prompt.queued", data: { promptId: "p", text } });
 export const command = (by = "x"): Command => ({
   id: randomUUID(),
@@ -40,7 +39,7 @@ export function session(over: Partial<NewSession> = {}): NewSession {
   return { id: randomUUID(), principal: "local", spec: { cwd: "/repo" }, state: initialState(T0), at: T0, ...over };
 }
 
-export const claimed = async (node: SessionBackend, id: string): Promise<Lease> => (await node.leases.claim(id))!;
+export const claimLease = async (node: SessionBackend, id: string): Promise<Lease> => (await node.leases.claim(id))!;
 
 /** Appends as an owner does: the state advances with the events. */
 export async function write(owner: SessionBackend, lease: Lease, events: SessionEvent[], at = T0): Promise<void> {
@@ -74,16 +73,16 @@ export class World {
   }
 
   /** Creates a session owned by node a. */
-  owned = async (over: Partial<NewSession> = {}): Promise<{ id: string; lease: Lease }> => {
-    const lease = await claimed(this.a, (await this.a.rows.create(session(over))).record.id);
+  createOwned = async (over: Partial<NewSession> = {}): Promise<{ id: string; lease: Lease }> => {
+    const lease = await claimLease(this.a, (await this.a.rows.create(session(over))).record.id);
     return { id: lease.sessionId, lease };
   };
 
   /** Returns the row and log of a session as node b reads them. */
-  seen = async (id: string): Promise<unknown[]> => [await this.b.rows.get(id), await this.b.log.read(id, 1, 1000)];
+  readFromB = async (id: string): Promise<unknown[]> => [await this.b.rows.get(id), await this.b.log.read(id, 1, 1000)];
 
   /** Lets the lease of node a expire, and time pass until b considers a dead. */
-  outlived = async (): Promise<void> => {
+  expireLeaseOfA = async (): Promise<void> => {
     for (const ms of [TTL + 1, WATCH_MS + 1]) {
       await this.store.advance(ms);
       await this.b.leases.heartbeat(TTL);

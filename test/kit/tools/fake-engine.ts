@@ -16,7 +16,7 @@ import { statusOf } from "../../../src/domain/session.ts";
 import type { SessionQuery, SessionRecord } from "../../../src/engine/ports.ts";
 import { startTask } from "../../../src/mcp/tasks/task-id.ts";
 import type { ToolCall, ToolDeps } from "../../../src/tools/define.ts";
-import { namesOf } from "../../../src/tools/listed.ts";
+import { listToolNames } from "../../../src/tools/tool-names.ts";
 import { FakeSession, NOW } from "./fake-session.ts";
 
 export class FakeEngine implements Engine {
@@ -73,7 +73,7 @@ export class FakeEngine implements Engine {
     this.opened.push(request);
     const session = this.add(`s${String(this.sessions.size + 1)}`, request.options);
     session.emit({ type: "session.opened", data: { cwd: request.options.cwd } });
-    session.run();
+    session.startTurn();
     this.onPrompt(session, request.prompt.text);
     return Promise.resolve({ sessionId: session.id, cursor: 1, withheld: [] });
   }
@@ -83,7 +83,7 @@ export class FakeEngine implements Engine {
     if (session.state.closed) throw new AppError("CANCELLED", "The session was cancelled.", { sessionId });
     if (session.state.turn) throw new AppError("SESSION_BUSY", "The session is busy.", { sessionId });
     const cursor = session.emit({ type: "prompt.queued", data: { promptId: "p", text: request.text } });
-    session.run();
+    session.startTurn();
     this.onPrompt(session, request.text);
     return Promise.resolve({ cursor });
   }
@@ -161,7 +161,7 @@ export class FakeEngine implements Engine {
     if (session.state.closed) return Promise.resolve();
     session.state.closed = { reason: "cancelled", by, at: NOW, ...(reason !== undefined && { message: reason }) };
     if (session.state.turn) {
-      session.endsTurn({
+      session.endTurn({
         outcome: "cancelled",
         isError: true,
         code: "CANCELLED",
@@ -254,7 +254,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     bypass: { isAllowed: () => false, set: () => undefined },
     approvalChain: ["caller"],
     callersAnswer: true,
-    listed: namesOf(["all"], { enabled: true }),
+    listed: listToolNames(["all"], { enabled: true }),
     startTask,
     audit: undefined,
     mask: (fields) => fields,

@@ -50,17 +50,17 @@ export class FakeSession {
     return id;
   }
 
-  run(): void {
+  startTurn(): void {
     this.state.turn = { ...TURN };
     this.emit({ type: "turn.started", data: { turnId: "t1", origin: "prompt", promptIds: ["t1"] } });
   }
 
-  says(text: string): number {
+  emitText(text: string): number {
     const message = { type: "assistant", message: { content: [{ type: "text", text }] }, parent_tool_use_id: null };
     return this.emit({ type: "message", data: { message } });
   }
 
-  requests(request: Partial<PermissionRequest> = {}): number {
+  openRequest(request: Partial<PermissionRequest> = {}): number {
     const whole: PermissionRequest = {
       requestId: "r1",
       kind: "permission",
@@ -77,13 +77,13 @@ export class FakeSession {
   }
 
   /** Emits Claude Code's result, then the end of the turn. */
-  ends(text: string, ended: Partial<TurnEnded> = {}): number {
+  finishTurn(text: string, ended: Partial<TurnEnded> = {}): number {
     const message = { type: "result", result: text, stop_reason: "end_turn", usage: { output_tokens: 20 } };
     const resultEventId = this.emit({ type: "message", data: { message } });
-    return this.endsTurn({ resultEventId, ...ended });
+    return this.endTurn({ resultEventId, ...ended });
   }
 
-  endsTurn(ended: Partial<TurnEnded> = {}): number {
+  endTurn(ended: Partial<TurnEnded> = {}): number {
     const data = { ...ENDED, ...ended };
     this.state.turn = null;
     this.state.requests = [];

@@ -36,27 +36,31 @@ export function run(engine: FakeEngine, name: string, args: object, call: ToolCa
   return runTool(tool, args, call, depsOf(engine));
 }
 
-export async function answerOf(engine: FakeEngine, name: string, args: object, call?: ToolCall): Promise<Answer> {
+export async function runForAnswer(engine: FakeEngine, name: string, args: object, call?: ToolCall): Promise<Answer> {
   const reply = await run(engine, name, args, call);
   expect(reply).toMatchObject({ isError: false, text: JSON.stringify(reply.structured) });
   return reply.structured as unknown as Answer;
 }
 
 export const check = (engine: FakeEngine, args: object = {}, call?: ToolCall) =>
-  answerOf(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, ...args }, call);
+  runForAnswer(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, ...args }, call);
 
 /** Parts of answers of `claude_code_session` that tests inspect directly. */
-export interface Listed {
+export interface SessionList {
   sessions: Record<string, unknown>[];
   nextPageToken?: string;
 }
 
-export async function listed(engine: FakeEngine, args: object = {}): Promise<Listed> {
-  return (await answerOf(engine, "_session", { action: "list", ...args })) as unknown as Listed;
+export async function runList(engine: FakeEngine, args: object = {}): Promise<SessionList> {
+  return (await runForAnswer(engine, "_session", { action: "list", ...args })) as unknown as SessionList;
 }
 
 /** Calls `claude_code_session` on a server whose operator allows sensitive details. */
-export async function runOpen(engine: FakeEngine, args: object, deps: Partial<ToolDeps> = {}): Promise<ToolReply> {
+export async function runWithSensitiveDetails(
+  engine: FakeEngine,
+  args: object,
+  deps: Partial<ToolDeps> = {},
+): Promise<ToolReply> {
   const all = { ...depsOf(engine), allows: { sensitiveDetails: true }, ...deps };
   return runTool(tools.get("claude_code_session")!, args, callOf(), all);
 }

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
-import { complain, write } from "../draft.ts";
+import { showProblem, setText } from "../draft.ts";
 import { Buttons, Cancel, Field, Press, send, type FormProps } from "./form.tsx";
 import { Code } from "../escaped-text.tsx";
-import { allowedWith, editableOf, editedInput } from "../words/answer.ts";
+import { allowWith, editableOf, parseEditedInput } from "../words/answer.ts";
 import { isOdd } from "../words/invisible.ts";
 import styles from "../requests.module.css";
 
@@ -19,13 +19,13 @@ export function EditInput({ button, form }: Props) {
   const { key, text } = editableOf(request);
   const [wrongAt, setWrongAt] = useState<number | undefined>(undefined);
   const change = (typed: string) => {
-    write(draft, { edited: typed });
+    setText(draft, { edited: typed });
     setWrongAt(undefined);
   };
   const sendIt = () => {
-    const edited = editedInput(request, draft.edited.value);
-    if (edited.ok) return send(form, allowedWith(request, edited.value));
-    complain(draft, edited.problem);
+    const edited = parseEditedInput(request, draft.edited.value);
+    if (edited.ok) return send(form, allowWith(request, edited.value));
+    showProblem(draft, edited.problem);
     setWrongAt(edited.at);
   };
   const rows = Math.min(MAX_ROWS, Math.max(3, text.split("\n").length + 1));

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
-import { complain, DOUBTS, open, takeFocus, write, type Draft } from "../draft.ts";
+import { showProblem, DOUBTS, open, takeFocus, setText, type Draft } from "../draft.ts";
 import { doubtOf } from "../card-focus.ts";
 import { EscapedText } from "../escaped-text.tsx";
 import { sendAnswer } from "../sending.ts";
-import { denied } from "../words/answer.ts";
+import { denial } from "../words/answer.ts";
 import styles from "../requests.module.css";
 
 /** Building blocks of the forms for permissions, plans and questions. */
@@ -35,7 +35,7 @@ export function Press({ act, children, decides = true, describedBy, form, keyNam
   const press = (event: MouseEvent) => {
     if (isSending) return;
     const doubt = decides ? doubtOf(draft.key, event) : undefined;
-    if (doubt) complain(draft, DOUBTS[doubt]);
+    if (doubt) showProblem(draft, DOUBTS[doubt]);
     else act();
   };
   return (
@@ -83,13 +83,13 @@ interface MessageProps {
 /** Field for the reason of a denial, `draft.message`; may be empty. */
 export function MessageField({ button, form, label }: MessageProps) {
   const { draft } = form;
-  const sendIt = () => send(form, denied(draft.message.value));
+  const sendIt = () => send(form, denial(draft.message.value));
   return (
     <Field
       form={form}
       label={label}
       value={draft.message.value}
-      onText={(message) => write(draft, { message })}
+      onText={(message) => setText(draft, { message })}
       onSend={sendIt}
       rows={3}
     >
@@ -152,7 +152,7 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
     if (event.key !== "Enter" || event.isComposing || !(event.ctrlKey || event.metaKey) || event.repeat) return;
     event.preventDefault();
     const doubt = doubtOf(form.draft.key, undefined);
-    if (doubt) complain(form.draft, DOUBTS[doubt]);
+    if (doubt) showProblem(form.draft, DOUBTS[doubt]);
     else onSend();
   };
   return (

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { choose, open } from "../draft.ts";
+import { setChoices, open } from "../draft.ts";
 import { Buttons, MessageField, Press, send, type FormProps } from "./form.tsx";
 import { Fields } from "../input.tsx";
 import { KeyHint } from "./permission-form.tsx";
@@ -16,7 +16,7 @@ export function QuestionForm({ about, ...form }: FormProps & { readonly about: C
   const list = useRef<HTMLDivElement>(null);
   const change = (place: number, choice: Choice) => {
     const all = questions.map((_, each) => (each === place ? choice : (draft.choices.value[each] ?? NO_CHOICE)));
-    choose(draft, all);
+    setChoices(draft, all);
     setMissing(missing.filter((each) => each !== place));
   };
   const sendAnswers = () => {

@@ -1,11 +1,11 @@
 import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { splitInvisible } from "./invisible.ts";
-import { readObject, type Typed } from "./json-error.ts";
+import { readObject, type ParsedJson } from "./json-error.ts";
 
 /** Builds answers from the forms, and words for accepted answers. */
 
-export function denied(message: string): AnswerBody {
+export function denial(message: string): AnswerBody {
   const said = message.trim();
   return said === "" ? { decision: "deny" } : { decision: "deny", message: said };
 }
@@ -21,11 +21,11 @@ export function editableOf({ input, toolName, type }: Pick<PendingRequest, "inpu
   const key = type === "plan" ? "plan" : keyOf(toolName, input);
   const value = key === undefined ? undefined : input[key];
   if (key !== undefined && typeof value === "string") return { key, text: value };
-  return { text: escaped(JSON.stringify(input, undefined, 2)) };
+  return { text: escapeAsJson(JSON.stringify(input, undefined, 2)) };
 }
 
 /** Writes invisible characters as JSON escapes, so that the user sees them in the editor. */
-function escaped(json: string): string {
+function escapeAsJson(json: string): string {
   const written = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return splitInvisible(json)
     .map(({ isOdd, raw }) => (isOdd ? raw.replaceAll(/[^]/g, written) : raw))
@@ -41,14 +41,14 @@ function keyOf(toolName: string, input: JsonObject): string | undefined {
 }
 
 /** Returns the edited input, or the position of a JSON error. */
-export function editedInput(request: Parameters<typeof editableOf>[0], text: string): Typed {
+export function parseEditedInput(request: Parameters<typeof editableOf>[0], text: string): ParsedJson {
   const { key } = editableOf(request);
   if (key === undefined) return readObject(text);
   return { ok: true, value: { ...request.input, [key]: text } };
 }
 
 /** Sends a plain `allow` if `updatedInput` equals the input. */
-export function allowedWith(request: Pick<PendingRequest, "input">, updatedInput: JsonObject): AnswerBody {
+export function allowWith(request: Pick<PendingRequest, "input">, updatedInput: JsonObject): AnswerBody {
   const isSame = JSON.stringify(updatedInput) === JSON.stringify(request.input);
   return isSame ? { decision: "allow" } : { decision: "allow", updatedInput };
 }

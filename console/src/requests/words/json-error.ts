@@ -6,26 +6,26 @@ import { isObject } from "../../parts/json.ts";
  * lack the position.
  */
 
-export type Typed =
+export type ParsedJson =
   | { readonly ok: true; readonly value: JsonObject }
   | { readonly ok: false; readonly problem: string; readonly at: number };
 
-export function readObject(text: string): Typed {
+export function readObject(text: string): ParsedJson {
   try {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return { ok: true, value };
-    return wrong(text, { at: text.search(/\S/), expected: "one object in braces { }" });
+    return failure(text, { at: text.search(/\S/), expected: "one object in braces { }" });
   } catch {
-    return wrong(text, firstWrong(text));
+    return failure(text, findError(text));
   }
 }
 
-interface Place {
+interface SyntaxProblem {
   readonly at: number;
   readonly expected: string;
 }
 
-function wrong(text: string, { at, expected }: Place): Typed {
+function failure(text: string, { at, expected }: SyntaxProblem): ParsedJson {
   const before = text.slice(0, at).split("\n");
   const line = String(before.length);
   const column = String((before.at(-1)?.length ?? 0) + 1);
@@ -33,23 +33,23 @@ function wrong(text: string, { at, expected }: Place): Typed {
   return { ok: false, at, problem: `Line ${line}, column ${column}: expected ${expected}, found ${found}.` };
 }
 
-class Misplaced extends Error {
+class UnexpectedText extends Error {
   override readonly name = "Misplaced";
-  readonly place: Place;
-  constructor(place: Place) {
+  readonly place: SyntaxProblem;
+  constructor(place: SyntaxProblem) {
     super(place.expected);
     this.place = place;
   }
 }
 
 /** Finds the first position at which `text` stops being JSON. */
-function firstWrong(text: string): Place {
-  const scan = new Scan(text);
+function findError(text: string): SyntaxProblem {
+  const scan = new JsonScanner(text);
   try {
     scan.value();
     scan.end();
   } catch (error) {
-    if (error instanceof Misplaced) return error.place;
+    if (error instanceof UnexpectedText) return error.place;
     throw error;
   }
   return { at: text.length, expected: "JSON" };
@@ -62,7 +62,7 @@ const STRING = new RegExp(`"${INSIDE}"`, "uy");
 const STRING_BEGUN = new RegExp(`"${INSIDE}`, "uy");
 const SCALAR = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;
 const SPACE = /[ \t\n\r]*/y;
-class Scan {
+class JsonScanner {
   readonly #text: string;
   #at = 0;
 
@@ -126,6 +126,6 @@ class Scan {
   }
 
   #fail(expected: string): never {
-    throw new Misplaced({ at: this.#at, expected });
+    throw new UnexpectedText({ at: this.#at, expected });
   }
 }

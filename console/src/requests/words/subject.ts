@@ -72,12 +72,12 @@ export interface Change {
 }
 
 export function shapeOf({ input, toolName }: Pick<PendingRequest, "input" | "toolName">): Shape {
-  const shape = Object.hasOwn(SHAPES, toolName) ? SHAPES[toolName]?.(input) : undefined;
+  const shape = Object.hasOwn(SHAPE_READERS, toolName) ? SHAPE_READERS[toolName]?.(input) : undefined;
   return shape ?? { kind: "fields", rest: input };
 }
 
 /** Displays by tool; `undefined` if the input has an unexpected shape. */
-const SHAPES: Readonly<Record<string, (input: JsonObject) => Shape | undefined>> = {
+const SHAPE_READERS: Readonly<Record<string, (input: JsonObject) => Shape | undefined>> = {
   Bash: commandIn,
   PowerShell: commandIn,
   Write({ content, file_path: path, ...rest }) {

@@ -8,7 +8,7 @@ import { Markdown } from "../../parts/markdown.tsx";
 import type { CallItem } from "../reducer/item.ts";
 import { Output } from "../output.tsx";
 import { Pictures } from "../pictures.tsx";
-import { Fields } from "./fields.tsx";
+import { Fields } from "./input-fields.tsx";
 import { fromFolder } from "./title.ts";
 import styles from "../timeline.module.css";
 

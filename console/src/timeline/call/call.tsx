@@ -40,7 +40,7 @@ export function Call({ children: draw, item }: Props) {
       {children.length > 0 && (
         <Disclosure
           class="nested"
-          summary={<span class={styles["words"]}>{wordsOfChildren(children)}</span>}
+          summary={<span class={styles["words"]}>{childrenSummary(children)}</span>}
           isWanted={isWanted}
         >
           {() => <ol class={styles["items"]}>{draw(children)}</ol>}
@@ -93,7 +93,7 @@ function State({ state }: { readonly state: CallState }) {
   );
 }
 
-function wordsOfChildren(children: readonly Item[]): string {
+function childrenSummary(children: readonly Item[]): string {
   const calls = children.filter(({ kind }) => kind === "call").length;
   return `Subagent: ${count(children.length, "step")}, ${count(calls, "tool call")}`;
 }

@@ -1,8 +1,8 @@
 import { useContext } from "preact/hooks";
 import { duration, timeOfDay } from "../../parts/format.ts";
 import { truncateLine, displayText } from "../../parts/text.ts";
-import { byWords, isUndecided, whoWords } from "../../state/answer-source.ts";
-import { Fields } from "../call/fields.tsx";
+import { answerSourceText, isUndecided, approverName } from "../../state/answer-source.ts";
+import { Fields } from "../call/input-fields.tsx";
 import { callTitle } from "../call/title.ts";
 import { EventWindowContext } from "../event-window.ts";
 import { Disclosure } from "../disclosure.tsx";
@@ -31,7 +31,7 @@ export function Request({ item }: { readonly item: RequestItem }) {
               <Fact
                 key={pass.at}
                 name={`Passed on at ${timeOfDay(pass.at)}`}
-                text={`${whoWords(pass.from)} → ${whoWords(pass.to)}: ${WHY[pass.why] ?? pass.why}`}
+                text={`${approverName(pass.from)} → ${approverName(pass.to)}: ${WHY[pass.why] ?? pass.why}`}
               />
             ))}
             {answer && <Answer answer={answer} />}
@@ -55,12 +55,12 @@ const WHY: Readonly<Record<string, string>> = {
 function Verdict({ item: { answer, request } }: { readonly item: RequestItem }) {
   if (!answer) return <b class={styles["warn"]}>Waiting for approval:</b>;
   const { behavior, by } = answer;
-  if (isUndecided(by)) return <b class="soft">Closed {byWords(by)}:</b>;
+  if (isUndecided(by)) return <b class="soft">Closed {answerSourceText(by)}:</b>;
   const isAnswer = request.kind === "question" && behavior === "allow";
   const word = isAnswer ? "Answered" : behavior === "allow" ? "Allowed" : "Denied";
   return (
     <b class={styles[behavior === "allow" ? "good" : "bad"]}>
-      {word} {byWords(by)}:
+      {word} {answerSourceText(by)}:
     </b>
   );
 }

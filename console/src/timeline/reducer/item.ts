@@ -102,11 +102,11 @@ export interface LineItem extends Base {
 const EDITING: ReadonlySet<string> = new Set(["Edit", "MultiEdit", "NotebookEdit", "Write"]);
 
 /** True if a file was edited after the event `after`, by Claude Code or by a subagent. */
-export function areEdited(items: readonly Item[], after: number): boolean {
+export function hasEditsAfter(items: readonly Item[], after: number): boolean {
   return items.some((item) => {
     if (item.kind !== "call") return false;
     const isEdit = item.eventId > after && item.state === "done" && EDITING.has(item.name ?? "");
-    return isEdit || areEdited(item.children, after);
+    return isEdit || hasEditsAfter(item.children, after);
   });
 }
 

@@ -12,9 +12,9 @@ export function summaryOfMessage(message: JsonObject): Summary {
   return { tone: toneOf(message), text: words ?? `Claude Code: ${name.replaceAll("_", " ")}`, more: message };
 }
 
-type Words = (message: JsonObject) => string | undefined;
+type Summarizer = (message: JsonObject) => string | undefined;
 
-const WORDS: Readonly<Record<string, Words>> = {
+const WORDS: Readonly<Record<string, Summarizer>> = {
   init: (message) => {
     const tools = message["tools"];
     const count = Array.isArray(tools) ? `, ${String(tools.length)} tools` : "";

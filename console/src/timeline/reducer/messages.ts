@@ -8,7 +8,7 @@ import { callKey, type TimelineIndex } from "./timeline-index.ts";
 type MessageEvent = Extract<ShownEvent, { type: "message" }>;
 
 /** Message that is being reduced. */
-interface Reading {
+interface MessageContext {
   readonly event: MessageEvent;
   readonly message: JsonObject;
   /** Id of the call that the subagent works for; "" for Claude Code itself. */
@@ -34,9 +34,9 @@ export class MessageReducer {
     const { message } = event.data;
     const reading = { event, message, parent: textAt(message, "parent_tool_use_id") ?? "" };
     const { type } = message;
-    if (reading.parent !== "") this.#expectCall(reading.parent, event);
-    if (type === "assistant" && this.#takeSpoken(reading)) return;
-    if (type === "user" && this.#takeHeard(reading)) return;
+    if (reading.parent !== "") this.#ensureCall(reading.parent, event);
+    if (type === "assistant" && this.#takeAssistant(reading)) return;
+    if (type === "user" && this.#takeUser(reading)) return;
     if (type === "result") return this.#takeResultMessage(reading);
     if (type === "system" && this.#takeTask(message)) return;
     this.#addLine(reading, undefined, message);
@@ -75,7 +75,7 @@ export class MessageReducer {
   }
 
   /** False if the content has an unexpected form, so that the message becomes a line. */
-  #takeSpoken(reading: Reading): boolean {
+  #takeAssistant(reading: MessageContext): boolean {
     const blocks = blocksOf(reading.message);
     if (!blocks) return false;
     for (const [index, block] of blocks.entries()) this.#takeBlock(reading, index, block);
@@ -83,11 +83,11 @@ export class MessageReducer {
     return true;
   }
 
-  #takeBlock(reading: Reading, index: number, block: unknown): void {
-    if (!isObject(block) || !this.#takeKnown(reading, index, block)) this.#addLine(reading, index, block);
+  #takeBlock(reading: MessageContext, index: number, block: unknown): void {
+    if (!isObject(block) || !this.#takeKnownBlock(reading, index, block)) this.#addLine(reading, index, block);
   }
 
-  #takeKnown(reading: Reading, index: number, block: JsonObject): boolean {
+  #takeKnownBlock(reading: MessageContext, index: number, block: JsonObject): boolean {
     const base = baseOf(reading.event, `.${String(index)}`);
     const type = textAt(block, "type") ?? "";
     const [text, thinking] = [textAt(block, "text"), textAt(block, "thinking")];
@@ -99,7 +99,7 @@ export class MessageReducer {
     return true;
   }
 
-  #addText({ message, parent }: Reading, base: ReturnType<typeof baseOf>, text: string): void {
+  #addText({ message, parent }: MessageContext, base: ReturnType<typeof baseOf>, text: string): void {
     if (text.trim() === "") return;
     const item: TextItem = { kind: "text", ...base, text, isError: isError(message) };
     this.#index.add(item, parent);
@@ -108,7 +108,7 @@ export class MessageReducer {
     this.#failure = item.isError ? item : undefined;
   }
 
-  #takeCall({ event, parent }: Reading, block: JsonObject): boolean {
+  #takeCall({ event, parent }: MessageContext, block: JsonObject): boolean {
     const [id, name] = [textAt(block, "id"), textAt(block, "name")];
     if (id === undefined || name === undefined) return false;
     const input = objectAt(block, "input") ?? {};
@@ -119,11 +119,11 @@ export class MessageReducer {
   }
 
   /** Adds a placeholder for a call that lies before the loaded events. */
-  #expectCall(id: string, event: MessageEvent, parent = ""): void {
+  #ensureCall(id: string, event: MessageEvent, parent = ""): void {
     if (!this.#index.call(id)) this.#index.add(newCall(event, id), parent);
   }
 
-  #takeHeard(reading: Reading): boolean {
+  #takeUser(reading: MessageContext): boolean {
     const blocks = blocksOf(reading.message);
     if (!blocks) return false;
     for (const [index, block] of blocks.entries()) {
@@ -135,10 +135,10 @@ export class MessageReducer {
     return true;
   }
 
-  #finishCall({ event, message, parent }: Reading, index: number, block: JsonObject): boolean {
+  #finishCall({ event, message, parent }: MessageContext, index: number, block: JsonObject): boolean {
     const id = textAt(block, "tool_use_id");
     if (id === undefined) return false;
-    this.#expectCall(id, event, parent === id ? "" : parent);
+    this.#ensureCall(id, event, parent === id ? "" : parent);
     const call = this.#index.call(id);
     if (!call) return false;
     const structured = objectAt(message, "tool_use_result");
@@ -162,7 +162,7 @@ export class MessageReducer {
     return task !== undefined && this.#background.has(task) ? "background" : "done";
   }
 
-  #takeResultMessage(reading: Reading): void {
+  #takeResultMessage(reading: MessageContext): void {
     const { event, message } = reading;
     this.#result = message;
     const text = textAt(message, "result") ?? "";
@@ -189,7 +189,7 @@ export class MessageReducer {
   }
 
   /** `index`: position of the block; `undefined` for a whole message. */
-  #addLine({ event, parent }: Reading, index: number | undefined, more: unknown): void {
+  #addLine({ event, parent }: MessageContext, index: number | undefined, more: unknown): void {
     const line = summaryOfMessage(isObject(more) ? more : { content: more });
     const base = baseOf(event, index === undefined ? "" : `.${String(index)}`);
     const isAlone = index !== undefined && isPicture(more);

@@ -1,5 +1,5 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
-import type { ByEventType, DataOf, Typed } from "../../../../src/domain/event-table.ts";
+import type { ByEventType, DataOf, TypedEvent } from "../../../../src/domain/event-table.ts";
 import type { EventType, NoticeKind } from "../../../../src/domain/event.ts";
 import type { LineItem } from "./item.ts";
 
@@ -11,7 +11,7 @@ export function summaryOf(event: ShownEvent): Summary {
   return summaryOfKnown(event) ?? summaryOfUnknown(event);
 }
 
-function summaryOfKnown<T extends EventType>({ data, type }: Typed<T>): Summary | undefined {
+function summaryOfKnown<T extends EventType>({ data, type }: TypedEvent<T>): Summary | undefined {
   return Object.hasOwn(SUMMARIES, type) ? SUMMARIES[type](data) : undefined;
 }
 

@@ -6,10 +6,10 @@ import { summaryOf } from "./summaries.ts";
 import { MessageReducer } from "./messages.ts";
 import { callKey, TimelineIndex } from "./timeline-index.ts";
 
-type Of<T extends ShownEvent["type"]> = Extract<ShownEvent, { type: T }>;
+type EventOf<T extends ShownEvent["type"]> = Extract<ShownEvent, { type: T }>;
 
 /** Types that `#takeLine` shows as a line, whatever came before. */
-type Lined =
+type LineType =
   | "session.opened"
   | "session.configured"
   | "session.closed"
@@ -33,7 +33,7 @@ export class TimelineReducer {
   /** True if a turn runs, as far as known: the loaded events may begin in the middle of a turn. */
   #isAtWork = false;
   /** Notice of a wait for a slot, shown only if longer than `SHORT_WAIT_MS`. */
-  #wait: Of<"notice"> | undefined;
+  #wait: EventOf<"notice"> | undefined;
 
   get items(): readonly Item[] {
     return this.#queued.size === 0 ? this.#index.top : [...this.#index.top, ...this.#queued.values()];
@@ -41,7 +41,7 @@ export class TimelineReducer {
 
   take(event: ShownEvent): void {
     const { type } = event;
-    this.#note(event);
+    this.#trackState(event);
     if (type === "message") return this.#messages.take(event);
     if (type === "turn.started") return this.#startTurn(event);
     if (type === "turn.ended") return this.#endTurn(event);
@@ -53,14 +53,14 @@ export class TimelineReducer {
     this.#takeLine(event);
   }
 
-  /** Fails to compile for a new event type until `take` or `Lined` handles the type. */
-  #takeLine(event: Of<Lined>): void {
-    this.#heed(event);
+  /** Fails to compile for a new event type until `take` or `LineType` handles the type. */
+  #takeLine(event: EventOf<LineType>): void {
+    this.#applyEffects(event);
     if (event.type === "notice" && event.data.kind === "waiting") this.#wait = event;
     else this.#addLine(event);
   }
 
-  #note({ at, type }: ShownEvent): void {
+  #trackState({ at, type }: ShownEvent): void {
     if (type === "process.started" || type === "turn.ended") this.#endWait(at);
     if (type === "message" || type === "turn.started") this.#isAtWork = true;
     if (type === "turn.ended") this.#isAtWork = false;
@@ -71,7 +71,7 @@ export class TimelineReducer {
   }
 
   /** Updates other items that the event affects: calls in the background, and denied calls. */
-  #heed({ data, type }: ShownEvent): void {
+  #applyEffects({ data, type }: ShownEvent): void {
     if (type === "background.changed") this.#messages.runInBackground(data.tasks.map(({ id }) => id));
     if (type === "notice" && data.kind === "denial") this.#deny(textAt(data.details ?? {}, "tool_use_id"));
   }
@@ -82,14 +82,14 @@ export class TimelineReducer {
     if (wait && at - wait.at > SHORT_WAIT_MS) this.#addLine(wait);
   }
 
-  #takePrompt(event: Of<"prompt.queued" | "prompt.steered" | "prompt.dropped">): void {
+  #takePrompt(event: EventOf<"prompt.queued" | "prompt.steered" | "prompt.dropped">): void {
     const { data, type } = event;
     if (type === "prompt.queued") return this.#addPrompt(event);
     const change = type === "prompt.steered" ? STEERED : { state: "dropped" as const, why: data.reason };
     this.#movePrompt(event, data.promptId, change);
   }
 
-  #addPrompt(event: Of<"prompt.queued">): void {
+  #addPrompt(event: EventOf<"prompt.queued">): void {
     const { attachments, promptId, text } = event.data;
     const pictures = (attachments ?? []).map((_, at) => ({
       eventId: event.id,
@@ -121,14 +121,14 @@ export class TimelineReducer {
     return true;
   }
 
-  #startTurn(event: Of<"turn.started">): void {
+  #startTurn(event: EventOf<"turn.started">): void {
     const { promptIds } = event.data;
     const known = promptIds.filter((promptId) => this.#movePrompt(event, promptId, { state: "begun" }));
     // Adds a line only if no prompt marks the start of the turn.
     if (promptIds.length === 0 || known.length < promptIds.length) this.#addLine(event);
   }
 
-  #endTurn(event: Of<"turn.ended">): void {
+  #endTurn(event: EventOf<"turn.ended">): void {
     this.#messages.stopCalls();
     const result = this.#messages.takeResult();
     const failure = this.#messages.takeFailure(event.data.outcome === "failed");
@@ -137,7 +137,7 @@ export class TimelineReducer {
     this.#index.add({ kind: "turn", ...base, cause: failure.text, cutIn: withCut(failure.cutIn, event) }, "");
   }
 
-  #ask(event: Of<"permission.asked" | "question.asked">): void {
+  #ask(event: EventOf<"permission.asked" | "question.asked">): void {
     const { requestId, toolUseId } = event.data;
     const base = { ...baseOf(event), key: requestKey(requestId) };
     const call = this.#index.call(toolUseId);
@@ -146,7 +146,7 @@ export class TimelineReducer {
     if (call?.state === "running") this.#index.put({ ...call, state: "asked" });
   }
 
-  #answer(event: Of<"permission.answered" | "question.answered">): void {
+  #answer(event: EventOf<"permission.answered" | "question.answered">): void {
     const request = this.#index.get(requestKey(event.data.requestId));
     if (request?.kind !== "request") return this.#addLine(event);
     this.#index.put({ ...request, answer: { ...event.data, at: event.at }, cutIn: withCut(request.cutIn, event) });
@@ -156,7 +156,7 @@ export class TimelineReducer {
     this.#index.put({ ...call, state: event.data.behavior === "allow" ? "running" : denied });
   }
 
-  #pass(event: Of<"request.passed">): void {
+  #pass(event: EventOf<"request.passed">): void {
     const request = this.#index.get(requestKey(event.data.requestId));
     if (request?.kind !== "request") return this.#addLine(event);
     const { from, to, why } = event.data;

@@ -4,7 +4,7 @@ import {
   CONSOLE,
   isService,
   USER,
-  type Passed,
+  type PassReason,
   type ApproverName,
 } from "../../../domain/approvals/answer-source.ts";
 import type { CommandOf } from "../../../domain/command.ts";
@@ -25,12 +25,12 @@ type KindAndRisk = Pick<OpenRequest, "kind" | "risk">;
  * follows; otherwise the request waits with the first.
  */
 export function nextApprover(draft: Draft, request: KindAndRisk, after?: ApproverName): ApproverName | undefined {
-  const able = ableBehind(draft, request, after);
-  const isAnyThere = able.some((approver) => isThere(draft, approver));
-  return isAnyThere ? able.find((approver) => approver === CONSOLE || isThere(draft, approver)) : able[0];
+  const able = laterAbleApprovers(draft, request, after);
+  const isAnyThere = able.some((approver) => isReachable(draft, approver));
+  return isAnyThere ? able.find((approver) => approver === CONSOLE || isReachable(draft, approver)) : able[0];
 }
 
-function ableBehind({ policy, ...draft }: Draft, request: KindAndRisk, after?: ApproverName): ApproverName[] {
+function laterAbleApprovers({ policy, ...draft }: Draft, request: KindAndRisk, after?: ApproverName): ApproverName[] {
   const { approvalChain } = policy;
   const behind = after === undefined ? approvalChain : approvalChain.slice(approvalChain.indexOf(after) + 1);
   return behind.filter((approver) => canTake({ policy, ...draft }, request, approver));
@@ -40,7 +40,7 @@ function ableBehind({ policy, ...draft }: Draft, request: KindAndRisk, after?: A
  * True if the approver is reachable, as far as known. Services report themselves as unreachable. A console may be open at
  * another server: false, because an answer is not to be expected, but `nextApprover` never passes a console over.
  */
-function isThere({ policy, state: { reach } }: Draft, approver: ApproverName): boolean {
+function isReachable({ policy, state: { reach } }: Draft, approver: ApproverName): boolean {
   if (!policy.unattended || !reach) return true;
   if (approver === CALLER || approver === USER) return reach[approver];
   return approver !== CONSOLE;
@@ -49,7 +49,9 @@ function isThere({ policy, state: { reach } }: Draft, approver: ApproverName): b
 /** True if the request, so far shown to no approver, can be shown to its approver or a later one now. */
 export function canBeShown(draft: Draft, request: OpenRequest): boolean {
   const own = request.approver;
-  return isThere(draft, own) || ableBehind(draft, request, own).some((approver) => isThere(draft, approver));
+  return (
+    isReachable(draft, own) || laterAbleApprovers(draft, request, own).some((approver) => isReachable(draft, approver))
+  );
 }
 
 /** True if no approver has seen the request. */
@@ -60,9 +62,9 @@ export function isUnseen({ deliveredAt, seenBefore }: OpenRequest): boolean {
 /** Follows a change of connected clients: passes the request to a reachable approver, or lets its time run or stand still. */
 export function followReach(draft: Draft, request: OpenRequest): void {
   const own = request.approver;
-  if (own !== CONSOLE && !isThere(draft, own) && canBeShown(draft, request)) {
+  if (own !== CONSOLE && !isReachable(draft, own) && canBeShown(draft, request)) {
     escalate(draft, request, "unreachable");
-  } else if (waitsToBeShown(draft, request) && isWithoutLimit(request) === hasTimeToPass(draft, request)) {
+  } else if (waitsToBeShown(draft, request) && isWithoutLimit(request) === hasReachableSuccessor(draft, request)) {
     setTimes(draft, request);
   }
 }
@@ -73,9 +75,9 @@ export function waitsToBeShown(draft: Draft, request: OpenRequest): boolean {
 }
 
 /** True if the request passes to a reachable approver once its time is over. */
-function hasTimeToPass(draft: Draft, request: OpenRequest): boolean {
+function hasReachableSuccessor(draft: Draft, request: OpenRequest): boolean {
   const own = request.approver;
-  return ableBehind(draft, request, own).some((approver) => isThere(draft, approver));
+  return laterAbleApprovers(draft, request, own).some((approver) => isReachable(draft, approver));
 }
 
 function isWithoutLimit(request: OpenRequest): boolean {
@@ -89,7 +91,7 @@ const WAIT_MS = 30 * 86_400_000;
 function canTake(draft: Draft, request: KindAndRisk, approver: ApproverName): boolean {
   if (approver === USER)
     return draft.state.noDialog !== true && (!draft.state.unattended || mayFormAnswer(draft, request));
-  if (approver === CONSOLE) return timeOf(draft, approver) > 0;
+  if (approver === CONSOLE) return approverTimeMs(draft, approver) > 0;
   return (
     approver !== CALLER || (draft.state.noCaller !== true && mayCallerApprove(draft, request, draft.state.decides))
   );
@@ -99,7 +101,7 @@ function canTake(draft: Draft, request: KindAndRisk, approver: ApproverName): bo
 const AT_CONSOLE_MS = 600_000;
 
 /** Returns the time limit of the approver, ms; 0 if the approver is not asked. */
-function timeOf({ policy, state }: Draft, approver: ApproverName): number {
+function approverTimeMs({ policy, state }: Draft, approver: ApproverName): number {
   const ms = policy.approverTimeoutMs[approver] ?? 0;
   return approver === CONSOLE && ms === 0 && state.atConsole ? consoleMs(policy) : ms;
 }
@@ -145,13 +147,13 @@ export function setTimes(draft: Draft, request: OpenRequest): void {
   const { clock } = request;
   const before = request.extended ? { ...clock } : undefined;
   const isNew = isUnseen(request);
-  clock.approverLeftMs = approver === CALLER ? callersTime(draft, request) : timeOf(draft, approver);
-  const all = clock.approverLeftMs + timeBehind(draft, request, approver);
+  clock.approverLeftMs = approver === CALLER ? callerTimeMs(draft, request) : approverTimeMs(draft, approver);
+  const all = clock.approverLeftMs + laterTimeMs(draft, request, approver);
   const unseen = policy.requestUnseenMs - clock.ageMs;
   clock.leftMs = isNew && chosenMs(draft) === undefined ? Math.min(all, unseen) : all;
   if (waitsToBeShown(draft, request)) {
     clock.leftMs = WAIT_MS;
-    if (!hasTimeToPass(draft, request)) clock.approverLeftMs = WAIT_MS;
+    if (!hasReachableSuccessor(draft, request)) clock.approverLeftMs = WAIT_MS;
   }
   if (before) clock.approverLeftMs = Math.max(clock.approverLeftMs, before.approverLeftMs);
   if (before) clock.leftMs = Math.max(clock.leftMs, before.leftMs);
@@ -174,9 +176,11 @@ const ALREADY_DENIED =
 /** Adds the console's time limit to the time left. Returns a refusal without a console, or after a denial. */
 export function extend(draft: Draft, request: OpenRequest): Refusal | undefined {
   const { approvalChain } = draft.policy;
-  if (request.denial !== undefined) return denied(ALREADY_DENIED);
+  if (request.denial !== undefined) return permissionDenied(ALREADY_DENIED);
   if (!approvalChain.includes(CONSOLE))
-    return denied(`Approvers on this server: ${wordsOf(approvalChain)} (--approvals). console is not one of them.`);
+    return permissionDenied(
+      `Approvers on this server: ${chainText(approvalChain)} (--approvals). console is not one of them.`,
+    );
   const { clock } = request;
   const ms = Math.max(0, Math.min(consoleMs(draft.policy), MAX_LEFT_MS - clock.leftMs));
   clock.approverLeftMs += ms;
@@ -194,7 +198,7 @@ export function endWithin(draft: Draft, request: OpenRequest, ms: number): void 
   showTimes(draft, request);
 }
 
-function callersTime(draft: Draft, request: OpenRequest): number {
+function callerTimeMs(draft: Draft, request: OpenRequest): number {
   const { policy } = draft;
   const { approverMs } = request.clock;
   const chosen = chosenMs(draft);
@@ -204,12 +208,12 @@ function callersTime(draft: Draft, request: OpenRequest): number {
 }
 
 /** Returns the total time of later approvers as far as known, ms. */
-function timeBehind(draft: Draft, request: KindAndRisk, approver: ApproverName): number {
+function laterTimeMs(draft: Draft, request: KindAndRisk, approver: ApproverName): number {
   const { policy } = draft;
   const next = nextApprover(draft, request, approver);
   if (next === undefined) return 0;
-  const own = next === CALLER ? (chosenMs(draft) ?? policy.requestDeliveredMs) : timeOf(draft, next);
-  return own + timeBehind(draft, request, next);
+  const own = next === CALLER ? (chosenMs(draft) ?? policy.requestDeliveredMs) : approverTimeMs(draft, next);
+  return own + laterTimeMs(draft, request, next);
 }
 
 /** Returns the caller's time limit for the prompt, otherwise for the session, ms. */
@@ -218,7 +222,7 @@ function chosenMs({ policy, state }: Draft): number | undefined {
 }
 
 /** Passes the request to the next approver. False without a next approver. */
-export function escalate(draft: Draft, request: OpenRequest, why: Passed): boolean {
+export function escalate(draft: Draft, request: OpenRequest, why: PassReason): boolean {
   const from = request.approver;
   const to = nextApprover(draft, request, from);
   if (to === undefined) return false;
@@ -227,55 +231,64 @@ export function escalate(draft: Draft, request: OpenRequest, why: Passed): boole
   return true;
 }
 
-type Answering = Pick<CommandOf<"answer">["data"], "asCaller" | "by" | "decides" | "decision">;
+type AnswerData = Pick<CommandOf<"answer">["data"], "asCaller" | "by" | "decides" | "decision">;
 
 /**
  * Returns the refusal of an answer that does not count, or `undefined`. People on the approval chain may answer at any time,
  * and every approver may deny. A caller may allow within its bound, after the approvers before it had the request.
  */
-export function whyNotBy(
+export function answerObjection(
   draft: Draft,
   request: OpenRequest,
-  { asCaller, by, decides, decision }: Answering,
+  { asCaller, by, decides, decision }: AnswerData,
 ): Refusal | undefined {
   const { approvalChain } = draft.policy;
-  if (request.denial !== undefined && decision.behavior === "allow") return denied(ALREADY_DENIED);
+  if (request.denial !== undefined && decision.behavior === "allow") return permissionDenied(ALREADY_DENIED);
   if (!approvalChain.includes(by))
-    return denied(`Approvers on this server: ${wordsOf(approvalChain)} (--approvals). ${by} is not one of them.`);
+    return permissionDenied(
+      `Approvers on this server: ${chainText(approvalChain)} (--approvals). ${by} is not one of them.`,
+    );
   if ((by !== CALLER && !asCaller) || decision.behavior === "deny") return undefined;
   // If only people are to answer, no program takes their place. A service may be a program by nature.
   if (!isService(by) && !approvalChain.includes(CALLER))
-    return denied(`Approvers on this server: ${wordsOf(approvalChain)} (--approvals). A program is not one of them.`);
-  if (!mayCallerApprove(draft, request, decides)) return denied(tooMuch(draft, request));
+    return permissionDenied(
+      `Approvers on this server: ${chainText(approvalChain)} (--approvals). A program is not one of them.`,
+    );
+  if (!mayCallerApprove(draft, request, decides)) return permissionDenied(beyondBoundMessage(draft, request));
   const active = request.approver;
-  if (active === by || isBehind(approvalChain, active)) return undefined;
+  if (active === by || isWithCallerOrLater(approvalChain, active)) return undefined;
   const until = new Date(request.approverDeadline).toISOString();
-  return denied(`The request is with the ${active} until ${until}. Wait with claude_code_check; you may deny it now.`);
+  return permissionDenied(
+    `The request is with the ${active} until ${until}. Wait with claude_code_check; you may deny it now.`,
+  );
 }
 
 /** True if the request is with the caller or a later approver. */
-function isBehind(approvalChain: readonly ApproverName[], active: ApproverName): boolean {
+function isWithCallerOrLater(approvalChain: readonly ApproverName[], active: ApproverName): boolean {
   return approvalChain.includes(CALLER) && approvalChain.indexOf(active) >= approvalChain.indexOf(CALLER);
 }
 
 /** Explains the denial of a request without a further approver. */
-export function nobodyFor(draft: Draft, request: OpenRequest): string {
+export function noApproverMessage(draft: Draft, request: OpenRequest): string {
   const { approvalChain } = draft.policy;
   const advice = "Do it in a way that is allowed, or say what you could not do.";
   if (approvalChain.includes(CALLER) && !mayCallerApprove(draft, request, draft.state.decides))
-    return `${tooMuch(draft, request)} ${advice}`;
+    return `${beyondBoundMessage(draft, request)} ${advice}`;
   return `No approver can answer a request here. ${advice}`;
 }
 
-function tooMuch({ policy }: Draft, { kind, risk = "all", toolName }: Pick<OpenRequest, "kind" | "risk" | "toolName">) {
+function beyondBoundMessage(
+  { policy }: Draft,
+  { kind, risk = "all", toolName }: Pick<OpenRequest, "kind" | "risk" | "toolName">,
+) {
   const what = kind === "question" ? "A question" : `${toolName} (${risk})`;
   return `${what} is more than a caller may decide here (${policy.callerApproves}, --caller-approves).`;
 }
 
-function denied(message: string): Refusal {
+function permissionDenied(message: string): Refusal {
   return { code: "PERMISSION_DENIED", message };
 }
 
-function wordsOf(approvalChain: readonly ApproverName[]): string {
+function chainText(approvalChain: readonly ApproverName[]): string {
   return approvalChain.length === 0 ? "nobody" : approvalChain.join(", ");
 }

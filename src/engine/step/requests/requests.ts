@@ -1,5 +1,5 @@
 import type { CommandOf, Delivered } from "../../../domain/command.ts";
-import { CALLER, USER, type Passed } from "../../../domain/approvals/answer-source.ts";
+import { CALLER, USER, type PassReason } from "../../../domain/approvals/answer-source.ts";
 import type { JsonObject } from "../../../domain/json.ts";
 import {
   type AnsweredBy,
@@ -17,11 +17,11 @@ import {
   followReach,
   isUnseen,
   nextApprover,
-  nobodyFor,
+  noApproverMessage,
   setTimes,
   waitsToBeShown,
 } from "./approval-chain.ts";
-import { ruleFor, type Ruling } from "./ruling.ts";
+import { findRuling, type Ruling } from "./ruling.ts";
 
 const ANSWERED_KEPT = 20;
 
@@ -37,7 +37,7 @@ export interface Answer {
 }
 
 /** Origin of an answer. With `isMasked` the log lacks part of the answer, so the log cannot repeat it. */
-interface Given {
+interface AnswerOrigin {
   readonly commandId?: string;
   readonly isMasked?: boolean;
 }
@@ -66,10 +66,10 @@ export function openRequest(draft: Draft, request: PermissionRequest): void {
   state.requests.push(open);
   state.answered = state.answered.filter(({ requestId }) => requestId !== request.requestId);
   if (request.refused !== undefined) return denyRequest(draft, open, "rule", request.refused);
-  const ruling = ruleFor(draft, request);
+  const ruling = findRuling(draft, request);
   if (ruling) return settleByRule(draft, open, ruling);
   const approver = nextApprover(draft, open);
-  if (approver === undefined) return denyRequest(draft, open, "rule", nobodyFor(draft, open));
+  if (approver === undefined) return denyRequest(draft, open, "rule", noApproverMessage(draft, open));
   assignTo(draft, open, approver);
   if (canBeShown(draft, open)) return;
   if (denyUnshown(draft, open)) return;
@@ -115,15 +115,15 @@ export function denyRequest(draft: Draft, request: OpenRequest, by: AnsweredBy, 
 export function giveUp(draft: Draft, { from, requestId, why }: CommandOf<"pass">["data"]): void {
   const request = draft.state.requests.find((open) => open.requestId === requestId);
   if (!request || request.approver !== from || (why === "unreachable" && request.deliveredAt !== undefined)) return;
-  if (why !== "unattended") return moveOn(draft, request, why);
+  if (why !== "unattended") return passOrDeny(draft, request, why);
   // The client shows no forms, so none is sent until the next prompt.
   draft.state.noDialog = true;
-  for (const open of draft.state.requests.filter((each) => each.approver === from)) moveOn(draft, open, why);
+  for (const open of draft.state.requests.filter((each) => each.approver === from)) passOrDeny(draft, open, why);
 }
 
-function moveOn(draft: Draft, request: OpenRequest, why: Passed): void {
+function passOrDeny(draft: Draft, request: OpenRequest, why: PassReason): void {
   if (request.denial !== undefined) denyRequest(draft, request, USER, request.denial);
-  else if (!escalate(draft, request, why)) denyRequest(draft, request, "rule", nobodyFor(draft, request));
+  else if (!escalate(draft, request, why)) denyRequest(draft, request, "rule", noApproverMessage(draft, request));
 }
 
 /** Time to wait for the reason of a person who has denied a request, ms. */
@@ -144,7 +144,7 @@ export function settleRequest(
   draft: Draft,
   request: OpenRequest,
   answer: Answer,
-  { commandId, isMasked = false }: Given = {},
+  { commandId, isMasked = false }: AnswerOrigin = {},
 ): void {
   const { state } = draft;
   const { requestId, toolName } = request;

@@ -11,20 +11,20 @@ export interface Ruling {
 }
 
 /** Returns the answer of a rule to the request; `undefined` if an approver has to answer. */
-export function ruleFor(draft: Draft, request: PermissionRequest): Ruling | undefined {
+export function findRuling(draft: Draft, request: PermissionRequest): Ruling | undefined {
   const { cwd, rules } = draft.policy;
   const verdict = judge(request, rules, cwd);
-  if (!verdict) return rememberedFor(draft, request);
+  if (!verdict) return findRemembered(draft, request);
   const { behavior, rule, unclear } = verdict;
   // A remembered answer for exactly this command outweighs an unclear rule, because its approver was shown the command.
-  if (behavior === "ask") return unclear === undefined ? undefined : rememberedFor(draft, request, isTheCommand);
+  if (behavior === "ask") return unclear === undefined ? undefined : findRemembered(draft, request, isTheCommand);
   if (behavior === "allow") return { decision: { behavior }, rule };
   const message = `A rule of this server's operator denies it: ${rule}. It cannot be allowed here; do without it.`;
   return { decision: { behavior, message }, rule };
 }
 
 /** Returns a remembered answer for no greater risk. A caller's answer counts only while a caller may still give it. */
-function rememberedFor(
+function findRemembered(
   { policy, state }: Draft,
   request: PermissionRequest,
   isEnough: (rule: Rule, request: PermissionRequest) => boolean = () => true,

@@ -30,23 +30,23 @@ export interface Database {
 type Driver = { DatabaseSync: new (file: string) => Database };
 
 export async function openDatabase(file: string): Promise<Database> {
-  const driver: Driver = builtIn() ?? (await installed(file));
+  const driver: Driver = loadBuiltIn() ?? (await loadPackage(file));
   return new driver.DatabaseSync(file);
 }
 
 const require: NodeJS.Require = createRequire(import.meta.url);
 const load: (file: string) => Driver = require;
 
-async function installed(file: string): Promise<Driver> {
+async function loadPackage(file: string): Promise<Driver> {
   try {
-    const cached = isBeside() ? undefined : packages().entryOf(DRIVER_PACKAGE);
+    const cached = isInstalledBeside() ? undefined : packageCache().findEntry(DRIVER_PACKAGE);
     return cached === undefined ? await import("@photostructure/sqlite") : load(cached);
   } catch (error) {
     throw new StoreError("driver", file, error);
   }
 }
 
-function isBeside(): boolean {
+function isInstalledBeside(): boolean {
   try {
     return require.resolve(DRIVER_PACKAGE.name) !== "";
   } catch {
@@ -54,23 +54,23 @@ function isBeside(): boolean {
   }
 }
 
-function packages(): PackageCache {
+function packageCache(): PackageCache {
   return new PackageCache({ cacheFolder: cacheFolder(process.env), environment: process.env });
 }
 
 /** True if a store can be opened without an installation. */
 export function hasDriver(): boolean {
-  return builtIn() !== undefined || isBeside() || packages().entryOf(DRIVER_PACKAGE) !== undefined;
+  return loadBuiltIn() !== undefined || isInstalledBeside() || packageCache().findEntry(DRIVER_PACKAGE) !== undefined;
 }
 
 /** Throws `InstallError`. */
 export async function installDriver(): Promise<void> {
-  await packages().install(DRIVER_PACKAGE);
+  await packageCache().install(DRIVER_PACKAGE);
 }
 
 const BuiltIn = z.custom<Driver>((found) => typeof found === "object" && found !== null && "DatabaseSync" in found);
 
-function builtIn(): Driver | undefined {
+function loadBuiltIn(): Driver | undefined {
   // Hides Node 22's warning about `node:sqlite` on stderr. Clients would show the warning to people who can do nothing about
   // it.
   const warn = process.emitWarning.bind(process);
@@ -107,12 +107,12 @@ export function sqliteCode(error: unknown): number | undefined {
 
 const BUSY = 5;
 /** Codes of a faulty statement: value too long, against a constraint, of the wrong type. */
-const OF_STATEMENT: ReadonlySet<number> = new Set([18, 19, 20]);
+const STATEMENT_CODES: ReadonlySet<number> = new Set([18, 19, 20]);
 
 /** True if SQLite itself failed, so that another statement would have failed, too. */
-export function isOfStore(error: unknown): boolean {
+export function isStoreFailure(error: unknown): boolean {
   const code = sqliteCode(error);
-  return code !== undefined && !OF_STATEMENT.has(code & 0xff);
+  return code !== undefined && !STATEMENT_CODES.has(code & 0xff);
 }
 
 /** True if another connection is in the way: the statement has not happened and can be tried again. */

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { chmod, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
-import { networkKindOf } from "../../../config/network-path.ts";
+import { findNetworkKind } from "../../../config/network-path.ts";
 import type { Logger } from "../../../engine/ports.ts";
 import { StoreError } from "../../errors.ts";
 import { Connection } from "./connection.ts";
@@ -35,7 +35,7 @@ export async function openInMemory(): Promise<Connection> {
 async function makePrivate(file: string, log: Logger): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  if ((await networkKindOf(folder)) !== undefined) throw new StoreError("network", file);
+  if ((await findNetworkKind(folder)) !== undefined) throw new StoreError("network", file);
   // SQLite gives its -wal and -shm files the permissions of the database.
   const handle = await open(file, constants.O_RDWR | constants.O_CREAT, 0o600);
   const { mode } = await handle.stat();

@@ -14,8 +14,8 @@ export class StoreFiles {
   constructor(file: string) {
     this.#file = file;
     this.#log = `${file}-wal`;
-    const beside = [this.#log, `${file}-shm`].filter((path) => identityOf(path) !== NONE);
-    this.#known = new Map([file, ...beside].map((path) => [path, identityOf(path)]));
+    const beside = [this.#log, `${file}-shm`].filter((path) => readIdentity(path) !== NONE);
+    this.#known = new Map([file, ...beside].map((path) => [path, readIdentity(path)]));
   }
 
   get areSame(): boolean {
@@ -34,13 +34,13 @@ export class StoreFiles {
   }
 
   #changed(): string[] {
-    return [...this.#known].flatMap(([path, identity]) => (identityOf(path) === identity ? [] : [path]));
+    return [...this.#known].flatMap(([path, identity]) => (readIdentity(path) === identity ? [] : [path]));
   }
 }
 
 const NONE = "none";
 
-function identityOf(path: string): string {
+function readIdentity(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false, bigint: true });
   return found ? `${String(found.dev)} ${String(found.ino)}` : NONE;
 }

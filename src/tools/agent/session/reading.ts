@@ -9,7 +9,15 @@ import { jsonBytes, fit } from "../../../view/size.ts";
 import { actingCaller } from "../../scope.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { offerAs, offer } from "./action.ts";
-import { ANSWER_BYTES, listedView, namesOf, publicView, sensitiveView, rememberedOf, SessionNames } from "./view.ts";
+import {
+  ANSWER_BYTES,
+  listedView,
+  sessionNames,
+  publicView,
+  sensitiveView,
+  rememberedOf,
+  SessionNames,
+} from "./view.ts";
 
 /** Shows sessions. Folders, prompts and options may be private, so they are shown only if the operator allows it. */
 
@@ -93,10 +101,10 @@ export const list = offerAs(listSessions, LIST_FIELDS, async (args, call, deps) 
   // A session of a dead owner becomes lost while listed, so its status may no longer match.
   const matching = found.filter(({ state }) => query.statuses?.includes(statusOf(state)) ?? true);
   const page = matching.slice(0, limit);
-  const sessions = await within(ANSWER_BYTES - AROUND, page, async (record) =>
+  const sessions = await presentWithin(ANSWER_BYTES - AROUND, page, async (record) =>
     includeSensitive
       ? sensitiveView(record, SESSION_BYTES, call, deps)
-      : listedView(record, namesShown(record, call, deps)),
+      : listedView(record, visibleNames(record, call, deps)),
   );
   const more = found.length > limit || sessions.length < page.length;
   const shown = page.slice(0, sessions.length);
@@ -104,8 +112,8 @@ export const list = offerAs(listSessions, LIST_FIELDS, async (args, call, deps) 
 });
 
 /** Returns title and folder for a client on the user's own machine; for others, only if the operator allows it. */
-function namesShown(record: SessionRecord, { client }: ToolCall, { allows, mask }: ToolDeps): SessionNames {
-  return client.isLocal || allows.sensitiveDetails ? SessionNames.parse(mask({ ...namesOf(record) })) : {};
+function visibleNames(record: SessionRecord, { client }: ToolCall, { allows, mask }: ToolDeps): SessionNames {
+  return client.isLocal || allows.sensitiveDetails ? SessionNames.parse(mask({ ...sessionNames(record) })) : {};
 }
 
 function queryOf({ cwd, pageToken, since, status, text }: Arguments): Omit<SessionQuery, "limit" | "principal"> {
@@ -113,15 +121,15 @@ function queryOf({ cwd, pageToken, since, status, text }: Arguments): Omit<Sessi
     ...(status !== undefined && { statuses: [status].flat() }),
     ...(cwd !== undefined && { cwd }),
     ...(text !== undefined && { text }),
-    ...(since !== undefined && { since: timeOf(since) }),
-    ...(pageToken !== undefined && { before: placeOf(pageToken) }),
+    ...(since !== undefined && { since: parseTime(since) }),
+    ...(pageToken !== undefined && { before: readPageToken(pageToken) }),
   };
 }
 
 /** A day, or a time with a zone. Without a zone the server's would apply, which is unknown to the caller. */
 const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
 
-function timeOf(since: string | number): number {
+function parseTime(since: string | number): number {
   if (typeof since === "number") return since;
   const at = /^\d{1,15}$/.test(since) ? Number(since) : ISO.test(since) ? Date.parse(since) : Number.NaN;
   if (!Number.isNaN(at)) return at;
@@ -130,7 +138,7 @@ function timeOf(since: string | number): number {
 }
 
 /** Presents as many records as fit into `most` bytes, at least one. The next page continues with the rest. */
-async function within(
+async function presentWithin(
   most: number,
   records: readonly SessionRecord[],
   present: (record: SessionRecord) => JsonObject | Promise<JsonObject>,
@@ -148,7 +156,7 @@ async function within(
 
 /** Page tokens: the end of a page, as an opaque text. */
 
-type Place = NonNullable<SessionQuery["before"]>;
+type PagePosition = NonNullable<SessionQuery["before"]>;
 
 const Content = z.tuple([z.int().min(0), z.string().min(1)]);
 
@@ -163,7 +171,7 @@ function pageTokenBehind(page: readonly SessionRecord[]): string {
   return encode({ updatedAt, id });
 }
 
-export function placeOf(token: string): Place {
+export function readPageToken(token: string): PagePosition {
   const place = decode(token);
   // Base64 decoding is lenient: a token that encodes differently was not made here.
   if (!place || encode(place) !== token) {
@@ -172,15 +180,15 @@ export function placeOf(token: string): Place {
   return place;
 }
 
-function isOlder(a: Place, b: Place): boolean {
+function isOlder(a: PagePosition, b: PagePosition): boolean {
   return a.updatedAt === b.updatedAt ? a.id < b.id : a.updatedAt < b.updatedAt;
 }
 
-function encode({ updatedAt, id }: Place): string {
+function encode({ updatedAt, id }: PagePosition): string {
   return Buffer.from(JSON.stringify([updatedAt, id])).toString("base64url");
 }
 
-function decode(token: string): Place | undefined {
+function decode(token: string): PagePosition | undefined {
   try {
     const [updatedAt, id] = Content.parse(JSON.parse(Buffer.from(token, "base64url").toString("utf8")));
     return { updatedAt, id };

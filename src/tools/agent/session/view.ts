@@ -44,7 +44,7 @@ export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }
     ...(closed && { closed: { reason: closed.reason, by: cutText(closed.by, 100), at: isoTime(closed.at) } }),
     lastEventId: state.lastEventId,
     processStarts: state.processCount,
-    ...placeOf(process),
+    ...processFields(process),
   };
 }
 
@@ -59,7 +59,7 @@ const [LEAST_NAME, MAX_NAME] = [8, 40];
 export const SessionNames = z.object({ title: z.string().exactOptional(), folder: z.string().exactOptional() });
 export type SessionNames = z.infer<typeof SessionNames>;
 
-export function namesOf({ spec, title = spec.title }: SessionRecord): SessionNames {
+export function sessionNames({ spec, title = spec.title }: SessionRecord): SessionNames {
   const folder = basename(spec.cwd);
   return { ...(title !== undefined && { title }), ...(folder !== "" && { folder }) };
 }
@@ -81,7 +81,7 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
     ...(asked !== undefined && model?.includes(asked) === false && { model: modelWithin(asked, forModel) }),
     ...(mode !== permissionMode && { permissionMode: mode }),
   };
-  const more = [shortModel !== false && { model: shortModel }, ...unusual(record, requested)];
+  const more = [shortModel !== false && { model: shortModel }, ...unusualFields(record, requested)];
   const told = more.reduce<JsonObject>((all, part) => {
     const next = { ...all, ...part };
     return jsonBytes(next) < LISTED_BYTES ? next : all;
@@ -90,7 +90,7 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
 }
 
 /** Fields absent from most sessions, most important first. */
-function unusual({ state, unreadable }: SessionRecord, requested: JsonObject): readonly (JsonObject | false)[] {
+function unusualFields({ state, unreadable }: SessionRecord, requested: JsonObject): readonly (JsonObject | false)[] {
   const { lastOutcome, process, queue } = state;
   const status = statusOf(state);
   const isTold = lastOutcome === null || lastOutcome === "done" || (status !== "error" && status !== "idle");
@@ -101,7 +101,7 @@ function unusual({ state, unreadable }: SessionRecord, requested: JsonObject): r
     !isTold && { lastOutcome },
     queue.length > 0 && { queued: queue.length },
     held > 0 && { held },
-    placeOf(process)["waitsForSlot"] === true && { waitsForSlot: true },
+    processFields(process)["waitsForSlot"] === true && { waitsForSlot: true },
   ];
 }
 
@@ -145,7 +145,7 @@ export function rememberedOf({ state: { remembered = [] } }: SessionRecord): Jso
   return { remembered: remembered.map(({ at, by, level, rule }) => ({ rule, risk: level, by, at: isoTime(at) })) };
 }
 
-function placeOf(process: SessionRecord["state"]["process"]): JsonObject {
+function processFields(process: SessionRecord["state"]["process"]): JsonObject {
   const waits = process.phase === "starting" && process.waiting === true;
   const processLive = !waits && (process.phase === "starting" || process.phase === "live");
   return { processLive, ...(waits && !process.installing && { waitsForSlot: true }) };

@@ -1,0 +1,56 @@
+import { stateFolder } from "../config/state-folder.ts";
+import { CLIENTS, type Client, type Scope } from "../install/clients.ts";
+import { readCell, type Cell } from "../install/entries.ts";
+import type { Invocation } from "../install/invocation.ts";
+import { createPlaces, type Places } from "../install/places.ts";
+import { findProgram } from "../security/find-program.ts";
+
+/** `install` without a client: lists all clients, with presence on this machine and state of their entries. */
+
+interface Row {
+  readonly client: string;
+  readonly title: string;
+  /** True if the user's file or the program exists. */
+  readonly found: boolean;
+  readonly user: Cell | null;
+  readonly project: Cell | null;
+}
+
+export async function listClients(json: boolean, invocation: (scope: Scope) => Promise<Invocation>): Promise<number> {
+  const places = createPlaces(process.env, process.cwd());
+  const folder = stateFolder(process.env, process.platform);
+  const rows: Row[] = [];
+  for (const client of CLIENTS) {
+    const cell = async (scope: Scope) =>
+      readCell({ client, scope, places, stateFolder: folder }, await invocation(scope));
+    const [user, project] = [await cell("user"), await cell("project")];
+    rows.push({ client: client.id, title: client.title, found: await isFound(client, places), user, project });
+  }
+  process.stdout.write(json ? `${JSON.stringify({ clients: rows })}\n` : page(rows));
+  return 0;
+}
+
+async function isFound({ files, program }: Client, places: Places): Promise<boolean> {
+  const names = places.platform === "win32" ? [".exe", ".cmd"].map((ending) => `${program ?? ""}${ending}`) : [program];
+  const found = program === undefined ? [] : names.map(async (name) => findProgram(name ?? "", places.env));
+  return (await Promise.all(found)).some((file) => file !== undefined) || places.exists(files.user?.(places) ?? "");
+}
+
+const HEAD = ["Client", "Found", "User", "Project"];
+
+function page(rows: readonly Row[]): string {
+  const cells = rows.map(({ client, found, project, user }) => [
+    client,
+    found ? "yes" : "no",
+    user?.state ?? "-",
+    project?.state ?? "-",
+  ]);
+  const widths = HEAD.map((_, column) => Math.max(...[HEAD, ...cells].map((row) => row[column]?.length ?? 0)));
+  const lines = [HEAD, ...cells].map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join("  "));
+  const problems = rows.flatMap(({ project, user }) => [user?.problem ?? [], project?.problem ?? []].flat());
+  const advice = [
+    "installed: the entry starts this installation. different: it has another command or other flags.",
+    "claude-agents-mcp install CLIENT [--scope project] writes it, after it has shown the change and asked.",
+  ];
+  return `${[...lines.map((line) => line.trimEnd()), "", ...problems, ...advice].join("\n")}\n`;
+}
