@@ -1,6 +1,6 @@
 /**
- * Plugin of oxlint, rule `comments/first-word`: refuses a comment that begins without a subject, such as `Of` or `Whether`.
- * Such a sentence names neither the thing nor what it does, and a reader has to look for both in the code below.
+ * Plugin of oxlint with the rule `comments/first-word`. Refuses comments that begin without a subject, with `Of` or `Whether`,
+ * because a reader then has to look for the subject in the code below.
  */
 
 /** First words refused, in lower case; `the same` is the one pair. */
@@ -14,7 +14,7 @@ const DIRECTIVE = /^(?:eslint|oxlint|prettier|v8|@ts-|@vitest|#|\/ <reference)/;
 const MESSAGE =
   "A comment begins with a verb or with the noun of the thing, not with `{{word}}`: docs/glossary.md names the things.";
 
-/** Joins `//` lines that follow each other at the start of their lines: they are one comment, read as one. */
+/** Joins consecutive `//` lines without code, because they are read as one comment. */
 function joined(comments, lines) {
   const blocks = [];
   for (const comment of comments) {
@@ -27,7 +27,7 @@ function joined(comments, lines) {
   return blocks.map(({ comment }) => comment);
 }
 
-/** First word in lower case, "the same" as a pair; "`" where an identifier comes first. */
+/** First word of `text` in lower case, `the same` as a pair. Returns a backtick if an identifier comes first. */
 function firstWord(text) {
   const [first = "", second = ""] = text.match(/`|[A-Za-z']+/g) ?? [];
   const word = first.toLowerCase();

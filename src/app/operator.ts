@@ -1,5 +1,5 @@
 import type { Connection } from "./connections.ts";
-import { limitsOf } from "./limits.ts";
+import { limitsOf } from "./engine-limits.ts";
 import { homeIn, type Terms } from "./terms.ts";
 import { callerApprovesOf, hostsOf, rulesOf } from "../config/approvals/settings.ts";
 import { confinements } from "../config/confinement.ts";

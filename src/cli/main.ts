@@ -74,7 +74,7 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
 
 /** Serves a client through a daemon, or in this process. */
 async function serveClient(argv: string[]): Promise<number | undefined> {
-  const { connectToDaemon, reasonForOwnServer } = await import("../proxy/automatic.ts");
+  const { connectToDaemon, reasonForOwnServer } = await import("../proxy/serve-through-daemon.ts");
   if (reasonForOwnServer({ argv, env: process.env, pid: process.pid, platform: process.platform }) !== undefined) {
     const { serve } = await importServer();
     await serve(argv);

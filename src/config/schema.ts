@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { approverFields } from "./approvals/approver-fields.ts";
 import { serverFields } from "./server.ts";
-import type { SettingClass } from "./by-hand.ts";
+import type { SettingClass } from "./schemaless-checks.ts";
 import { named, settingOf, storeLocation, type Setting } from "./setting.ts";
 import { termFields } from "./terms.ts";
 

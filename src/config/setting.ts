@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ByHand, Reading, SettingClass } from "./by-hand.ts";
+import type { ByHand, Reading, SettingClass } from "./schemaless-checks.ts";
 import { STORE_ALLOWED, StoreSetting } from "./store.ts";
 import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 

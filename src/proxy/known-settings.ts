@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { isAllowed } from "../config/by-hand.ts";
+import { isAllowed } from "../config/schemaless-checks.ts";
 import { absolutePath, directoriesIn } from "../config/paths.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
 import { userFilePath } from "../config/state-folder.ts";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { ByHand, Reading, SettingClass } from "../config/by-hand.ts";
+import type { ByHand, Reading, SettingClass } from "../config/schemaless-checks.ts";
 import { readPackage } from "../config/version.ts";
 import type { PermissionMode } from "../domain/permission.ts";
 import type { ToolName, Toolset } from "../tools/tool-names.ts";

@@ -9,7 +9,14 @@ import { answerNow, type BeforeRequests, type Target } from "./check/answer.ts";
 import { readRequest } from "./check/request.ts";
 import { waitEliciting, type PlainWait, type Waiting } from "./elicitation/eliciting-wait.ts";
 import { resumeToken } from "./resume-token.ts";
-import { readEnd, readResult, startWarnings, viewSession, type EndOfTurn, type SessionView } from "./session-view.ts";
+import {
+  readEnd,
+  readResult,
+  startWarnings,
+  readableSession,
+  type EndOfTurn,
+  type ReadableSession,
+} from "./readable-session.ts";
 import { pollInterval, waitFor } from "./waiting.ts";
 
 /**
@@ -30,7 +37,7 @@ export async function answerTurn(
   { call, deps }: { readonly call: ToolCall; readonly deps: ToolDeps },
 ): Promise<ToolOutcome> {
   const { cursor, sessionId } = begun;
-  const view = viewSession(sessionId, call, deps);
+  const view = readableSession(sessionId, call, deps);
   // The client polls the task itself.
   if (call.client.tasks && deps.startTask) return beginTask(deps.startTask, view, begun, { call, deps });
   const plain: PlainWait = async ([target], until, timeoutMs) =>
@@ -70,7 +77,7 @@ interface Answering {
 }
 
 function answerStarted(
-  view: SessionView,
+  view: ReadableSession,
   state: SessionState,
   { cursor, warnings }: SentPrompt,
   by: Answering,
@@ -87,21 +94,26 @@ function answerStarted(
   };
 }
 
-async function beginTask(startTask: StartTask, view: SessionView, begun: SentPrompt, by: Answering): Promise<Answered> {
+async function beginTask(
+  startTask: StartTask,
+  view: ReadableSession,
+  begun: SentPrompt,
+  by: Answering,
+): Promise<Answered> {
   const task = await startTask(view, begun);
   const { state } = await view.record();
   return { answer: answerStarted(view, state, begun, by), ...(task && { task }) };
 }
 
 /** Answers with a turn's end as first reported, unaffected by later events. */
-export async function answerEnd(view: SessionView, end: EndOfTurn, by: Answering): Promise<Answered> {
+export async function answerEnd(view: ReadableSession, end: EndOfTurn, by: Answering): Promise<Answered> {
   const { outcome } = end.data;
   const status: SessionStatus = outcome === "failed" || outcome === "lost" ? "error" : "idle";
   const answer = { sessionId: view.id, status, nextCursor: end.id + 1, ...tokenFor(view, by) };
   return { answer: withResult(answer, await readEnd(view, end), end.id) };
 }
 
-function tokenFor({ id }: SessionView, { call, deps }: Answering): { resumeToken?: string } {
+function tokenFor({ id }: ReadableSession, { call, deps }: Answering): { resumeToken?: string } {
   const token = resumeToken(deps.diskResume, call.principal, id);
   return token === undefined ? {} : { resumeToken: token };
 }

@@ -4,7 +4,7 @@ import { invalidArgument } from "../domain/error.ts";
 import type { SessionStatus } from "../domain/session.ts";
 import type { ToolCall, ToolLimits } from "./define.ts";
 import { headline, presentEvent } from "../view/event.ts";
-import type { SessionView, Wait } from "./session-view.ts";
+import type { ReadableSession, Wait } from "./readable-session.ts";
 
 /** Calls wait on the server so that callers need not poll: a model cannot sleep, and every poll costs tokens. */
 
@@ -36,7 +36,7 @@ export function waitWithin(asked: number | undefined, usual: number, { maxWaitMs
 }
 
 export interface Target {
-  readonly view: SessionView;
+  readonly view: ReadableSession;
   readonly cursor: number;
 }
 
@@ -139,7 +139,10 @@ function withCursors(
 }
 
 /** Returns the newest event that fits on a line, and the cursor behind it. */
-export async function readNews(view: SessionView, cursor: number): Promise<{ end: number; line: string | undefined }> {
+export async function readNews(
+  view: ReadableSession,
+  cursor: number,
+): Promise<{ end: number; line: string | undefined }> {
   const { state } = await view.record();
   const recent = await view.read(Math.max(cursor, state.lastEventId - MAX_RECENT + 1), MAX_RECENT);
   const shown = recent.map((event) => presentEvent(event, "delta_compact")).findLast((event) => event !== undefined);

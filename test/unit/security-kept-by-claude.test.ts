@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fileGuard } from "../../src/claude/process/hooks.ts";
-import { isKeptByClaude } from "../../src/security/kept-by-claude.ts";
+import { isKeptByClaude } from "../../src/security/claude-own-files.ts";
 import { protectedFor, type ProtectedPath } from "../../src/security/protected-paths.ts";
 
 /** Claude Code's own files, and similar paths. `test/claude/kept-files.test.ts` asks the real Claude Code. */

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { waitEliciting, type PlainWait } from "../../src/tools/elicitation/eliciting-wait.ts";
-import { viewSession } from "../../src/tools/session-view.ts";
+import { readableSession } from "../../src/tools/readable-session.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
@@ -13,7 +13,7 @@ it("a call that waits for the end, and is woken before, waits only for the time 
   engine.add().startTurn();
   const call = { ...callOf(), client: { elicitation: "between", tasks: false } as const };
   const deps = { ...depsOf(engine), approvalChain: ["user"] as const };
-  const target = { view: viewSession("s1", call, deps), cursor: 1 };
+  const target = { view: readableSession("s1", call, deps), cursor: 1 };
   const waits: [until: string, ms: number][] = [];
   const plain: PlainWait = async (_, until, ms) => {
     waits.push([until, ms]);

@@ -4,7 +4,7 @@ import { initialState, type SessionState } from "../../src/domain/session.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
 import { describeTask } from "../../src/mcp/tasks/task.ts";
 import { followTurn } from "../../src/tools/blocking/follow.ts";
-import type { SessionView } from "../../src/tools/session-view.ts";
+import type { ReadableSession } from "../../src/tools/readable-session.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 
 /** Answers about a prompt whose turn cannot be read to its end. */
@@ -31,7 +31,7 @@ const ended = (id: number, turnId: string) =>
     },
   });
 
-function viewOf(events: readonly StoredEvent[], over: Partial<SessionRecord> = {}): SessionView {
+function viewOf(events: readonly StoredEvent[], over: Partial<SessionRecord> = {}): ReadableSession {
   const state: SessionState = { ...initialState(0), lastEventId: events.length };
   const record = { id: "s1", principal: "local", spec: { cwd: "/" }, policy: undefined, title: undefined } as const;
   const times = { createdAt: 0, updatedAt: 0, rev: 1 };
@@ -44,7 +44,7 @@ function viewOf(events: readonly StoredEvent[], over: Partial<SessionRecord> = {
 }
 
 const reading = { call: callOf(), deps: depsOf(new FakeEngine()) };
-const task = async (view: SessionView) => describeTask({ taskId: "t", view, prompt: PROMPT as never }, reading);
+const task = async (view: ReadableSession) => describeTask({ taskId: "t", view, prompt: PROMPT as never }, reading);
 const DAMAGED = { unreadable: { why: "state: not valid JSON", isNewer: false } };
 
 describe("a task", () => {
@@ -72,7 +72,7 @@ describe("a task", () => {
 });
 
 describe("a call that waits for the end of a turn", () => {
-  const follow = async (view: SessionView) =>
+  const follow = async (view: ReadableSession) =>
     followTurn(
       view,
       {

@@ -7,7 +7,7 @@ import { SessionId } from "../../engine/actions/input.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { cutText } from "../../view/size.ts";
 import { summaryOf } from "../../view/summary.ts";
-import { readResult, viewSession, type SessionView } from "../../tools/session-view.ts";
+import { readResult, readableSession, type ReadableSession } from "../../tools/readable-session.ts";
 import { formatArguments } from "./delegate.ts";
 import { definePrompt } from "./define-prompt.ts";
 
@@ -27,7 +27,7 @@ export const resume = definePrompt({
     const ready = await deps();
     const client = { elicitation: false, tasks: false } as const;
     const quiet = { signal: new AbortController().signal, client, resumeState: undefined, inputResponses: {} };
-    const view = viewSession(sessionId, { ...caller, ...quiet }, ready);
+    const view = readableSession(sessionId, { ...caller, ...quiet }, ready);
     const record = await view.record();
     const { state } = record;
     const parts = [
@@ -52,7 +52,7 @@ function lastResultText({ lastTurnEventId, turn }: SessionState, result: JsonObj
   return [`${how}${note} Its result:\n\n<result>\n${text}\n</result>`];
 }
 
-async function readRequests(view: SessionView, { requests }: SessionState): Promise<string[]> {
+async function readRequests(view: ReadableSession, { requests }: SessionState): Promise<string[]> {
   if (requests.length === 0) return [];
   const lines = requests.map(async ({ eventId, kind, requestId, toolName }) => {
     const request = requestOf((await view.read(eventId, 1)).at(0));

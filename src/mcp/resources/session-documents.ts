@@ -1,11 +1,11 @@
-import { publicView } from "../../tools/agent/session/view.ts";
+import { publicView } from "../../tools/agent/session/session-fields.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import { statusOf } from "../../domain/session.ts";
 import type { ToolDeps } from "../../tools/define.ts";
 import { assembleCheck } from "../../view/check.ts";
 import { readShown } from "../../tools/check/events.ts";
 import { readRequest } from "../../tools/check/request.ts";
-import { viewSession } from "../../tools/session-view.ts";
+import { readableSession } from "../../tools/readable-session.ts";
 import type { ReadingCaller, SessionDocument } from "./resource.ts";
 
 const [EVENTS, MAX_EVENTS] = [100, 1_000];
@@ -49,7 +49,7 @@ async function readEvents(
 ) {
   const client = { elicitation: false, tasks: false } as const;
   const call = { ...reading, client, resumeState: undefined, inputResponses: {} };
-  const view = viewSession(sessionId, call, deps);
+  const view = readableSession(sessionId, call, deps);
   const { state } = await view.record();
   const last = { eventId: null, result: undefined };
   const { form } = readRequest({ responseMode: "delta_compact" }, deps.limits);

@@ -11,7 +11,7 @@ import { takeForm } from "../../tools/elicitation/user.ts";
 import { entryOf } from "../../tools/audit.ts";
 import type { ToolCall, ToolDeps } from "../../tools/define.ts";
 import { actingCaller } from "../../tools/scope.ts";
-import { viewSession } from "../../tools/session-view.ts";
+import { readableSession } from "../../tools/readable-session.ts";
 import { readTaskId } from "./task-id.ts";
 import { isRunning, describeTask, type FoundTask, type Task } from "./task.ts";
 
@@ -89,7 +89,7 @@ async function findTask(params: unknown, call: ToolCall, deps: ToolDeps): Promis
   const { taskId = "" } = Params.safeParse(params).data ?? {};
   const id = readTaskId(taskId);
   if (!id) throw noSuchTask();
-  const view = viewSession(id.sessionId, call, deps);
+  const view = readableSession(id.sessionId, call, deps);
   const [prompt] = await view.read(id.eventId, 1).catch(rethrowAsNoSuchTask);
   if (prompt?.type !== "prompt.queued" || prompt.id !== id.eventId || prompt.data.promptId !== id.promptId) {
     throw noSuchTask();

@@ -10,7 +10,7 @@ import type { ToolCall, ToolDeps } from "../../tools/define.ts";
 import { replyWith, type TaskHead, type ToolReply } from "../../tools/errors.ts";
 import { presentUnreadable } from "../../view/result.ts";
 import { oneLine } from "../../view/size.ts";
-import type { EndOfTurn, SessionView } from "../../tools/session-view.ts";
+import type { EndOfTurn, ReadableSession } from "../../tools/readable-session.ts";
 import { answerEnd } from "../../tools/turn-answer.ts";
 import { readNews } from "../../tools/waiting.ts";
 
@@ -27,7 +27,7 @@ export interface Task extends TaskHead {
 
 export interface FoundTask {
   readonly taskId: string;
-  readonly view: SessionView;
+  readonly view: ReadableSession;
   readonly prompt: PromptEvent;
 }
 
@@ -72,7 +72,7 @@ async function describeRunning(found: FoundTask, state: SessionState, reading: T
 
 /** Builds the forms of open requests that wait for the user at this client. Each request counts as shown. */
 async function showForms(
-  view: SessionView,
+  view: ReadableSession,
   { requests }: SessionState,
   reading: TaskContext,
 ): Promise<Record<string, Form>> {
@@ -134,7 +134,7 @@ const PAGE = 256;
 
 /** Finds the outcome of a prompt that neither runs nor is queued. */
 async function findEnd(
-  view: SessionView,
+  view: ReadableSession,
   prompt: PromptEvent,
   state: SessionState,
 ): Promise<PromptEnd | typeof UNREADABLE | undefined> {

@@ -10,7 +10,7 @@ import { respond, Responded } from "../check/respond.ts";
 import { defineTool, type ToolCall, type ToolDeps, type ToolOutcome } from "../define.ts";
 import { previousRound } from "../elicitation/rounds.ts";
 import { jsonBytes } from "../../view/size.ts";
-import { viewSession } from "../session-view.ts";
+import { readableSession } from "../readable-session.ts";
 import { WaitMs } from "../waiting.ts";
 
 const NAME = "claude_code_check";
@@ -108,7 +108,7 @@ export const claudeCodeCheck = defineTool({
 
 function targetsOf({ cursor, sessionId, sessions }: Input, call: ToolCall, deps: ToolDeps): Target[] {
   if (sessionId !== undefined && sessions === undefined) {
-    return [{ view: viewSession(sessionId, call, deps), cursor: cursor ?? 1 }];
+    return [{ view: readableSession(sessionId, call, deps), cursor: cursor ?? 1 }];
   }
   if (sessions === undefined) throw invalidArgument("sessionId", "is required. Use sessions to poll several.");
   if (sessionId !== undefined)
@@ -117,7 +117,7 @@ function targetsOf({ cursor, sessionId, sessions }: Input, call: ToolCall, deps:
     throw invalidArgument("cursor", "cannot be combined with sessions. Give each entry its own cursor.");
   const twice = sessions.find((one, index) => sessions.findIndex((other) => other.sessionId === one.sessionId) < index);
   if (twice) throw invalidArgument("sessions", `names ${twice.sessionId} twice. Name each session once.`);
-  return sessions.map((each) => ({ view: viewSession(each.sessionId, call, deps), cursor: each.cursor ?? 1 }));
+  return sessions.map((each) => ({ view: readableSession(each.sessionId, call, deps), cursor: each.cursor ?? 1 }));
 }
 
 function oneSession({ action, sessionId, sessions }: Input): string {
@@ -130,7 +130,7 @@ function oneSession({ action, sessionId, sessions }: Input): string {
 async function readOne(args: Input, eventId: number, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
   const many = MANY_FIELDS.find((field) => args[field] !== undefined);
   if (many !== undefined) throw invalidArgument(many, "cannot be combined with eventId, which reads one event.");
-  const view = viewSession(oneSession(args), call, deps);
+  const view = readableSession(oneSession(args), call, deps);
   const { limit = Number.MAX_SAFE_INTEGER, maxBytes = MAX_BYTES, offset = 0 } = args;
   return answerPage(view, { eventId, offset, limit, maxBytes }, call, deps);
 }
@@ -144,7 +144,7 @@ async function answerThenCheck(
   deps: ToolDeps,
 ): Promise<ToolOutcome> {
   const { form, ...request } = readRequest(args, deps.limits);
-  const view = viewSession(oneSession(args), call, deps);
+  const view = readableSession(oneSession(args), call, deps);
   const paging = (["eventId", "offset", "limit"] as const).find((field) => args[field] !== undefined);
   if (paging !== undefined) throw invalidArgument(paging, "is only allowed with action poll.");
   const work = previousRound(NAME, call)?.work ?? (await respond(view, { ...args, action }, call, deps));

@@ -7,7 +7,7 @@ import type { NeedsInput } from "../elicitation/needs-input.ts";
 import { ElicitingWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { promptIdIn } from "../prompt.ts";
-import type { EndOfTurn, SessionView } from "../session-view.ts";
+import type { EndOfTurn, ReadableSession } from "../readable-session.ts";
 
 /** Follows the log of a turn, for calls that block until the turn ends. */
 
@@ -45,7 +45,7 @@ const KEEPALIVE_MS = 5_000;
  * no call waits for the turn: behind a form, or until a request is answered. The session stays open.
  */
 export async function followTurn(
-  view: SessionView,
+  view: ReadableSession,
   following: Following,
   call: ToolCall,
   deps: ToolDeps,
@@ -59,7 +59,7 @@ export async function followTurn(
 }
 
 async function follow(
-  view: SessionView,
+  view: ReadableSession,
   following: Following,
   call: ToolCall,
   deps: ToolDeps,
@@ -100,7 +100,7 @@ async function follow(
 async function onSilent(
   silent: number,
   { promptId }: PromptTurn,
-  view: SessionView,
+  view: ReadableSession,
   onSilence: Following["onSilence"],
 ): Promise<FollowEnd | undefined> {
   if (silent > 1) onSilence(silent - 1);
@@ -115,7 +115,7 @@ async function onSilent(
 async function recallEvents(
   end: number,
   turn: PromptTurn,
-  view: SessionView,
+  view: ReadableSession,
   { cursor, recall }: Following,
 ): Promise<void> {
   let next = cursor;
@@ -149,13 +149,13 @@ class PromptTurn {
   }
 
   /** True if a lost turn is resumed (`onLost: resume`). The next turn begins in the same step, so the call keeps waiting. */
-  async isResumed(view: SessionView, { id }: EndOfTurn): Promise<boolean> {
+  async isResumed(view: ReadableSession, { id }: EndOfTurn): Promise<boolean> {
     const [next] = await view.read(id + 1, 1);
     return next !== undefined && this.#isBeginning(next);
   }
 
   /** Returns why the prompt will never run; `undefined` if it still may. */
-  async whyNeverRuns(event: StoredEvent, view: SessionView): Promise<string | undefined> {
+  async whyNeverRuns(event: StoredEvent, view: ReadableSession): Promise<string | undefined> {
     if (event.type === "session.closed") return `The session was ${event.data.reason}.`;
     if (event.type === "prompt.dropped" && event.data.promptId === this.promptId) return NEVER_RUN;
     if (event.type !== "turn.ended") return undefined;
@@ -171,7 +171,7 @@ class PromptTurn {
 
 const NEVER_RUN = "The previous turn was stopped, so the prompt was not run. Send it again.";
 
-async function promptAt(view: SessionView, cursor: number): Promise<string> {
+async function promptAt(view: ReadableSession, cursor: number): Promise<string> {
   return promptIdIn(await view.read(cursor, PAGE));
 }
 
@@ -189,7 +189,7 @@ const ABOUT_REQUESTS = new Set<StoredEvent["type"]>(["permission.asked", "questi
 async function reactTo(
   event: StoredEvent,
   turn: PromptTurn,
-  view: SessionView,
+  view: ReadableSession,
   reacting: Reacting,
 ): Promise<FollowEnd | Paused | undefined> {
   turn.see(event);
@@ -209,7 +209,7 @@ async function reactTo(
  */
 async function reactToRequests(
   next: number,
-  view: SessionView,
+  view: ReadableSession,
   { call, deps, eliciting, onSilence }: Reacting,
 ): Promise<FollowEnd | Paused | undefined> {
   const { state } = await view.record();
@@ -237,13 +237,18 @@ function withKeepalive({ settled }: NeedsInput, onSilence: (beat: number) => voi
  * Passes the request on as unreachable: neither a form nor a tool can answer, and the call would wait out the approver's time
  * limit.
  */
-async function passOn(view: SessionView, open: OpenRequest, call: ToolCall, { engine }: ToolDeps): Promise<void> {
+async function passOn(view: ReadableSession, open: OpenRequest, call: ToolCall, { engine }: ToolDeps): Promise<void> {
   const { requestId } = open;
   await engine.pass(call.principal, view.id, { requestId, from: open.approver, why: "unreachable" });
 }
 
 /** Interrupts only the turn of `promptId`: by now another turn may run. */
-async function cancel(view: SessionView, promptId: string, call: ToolCall, { engine }: ToolDeps): Promise<FollowEnd> {
+async function cancel(
+  view: ReadableSession,
+  promptId: string,
+  call: ToolCall,
+  { engine }: ToolDeps,
+): Promise<FollowEnd> {
   await engine.interrupt(call.principal, view.id, CALLER, promptId).catch((error: unknown) => {
     // A deleted session has nothing to interrupt.
     if (!(error instanceof AppError)) throw error;

@@ -4,7 +4,7 @@ import { cutText } from "../../view/size.ts";
 import { answerNow } from "../check/answer.ts";
 import { readRequest } from "../check/request.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
-import type { SessionView, EndOfTurn } from "../session-view.ts";
+import type { ReadableSession, EndOfTurn } from "../readable-session.ts";
 
 /** Parts of a blocking call's answer besides messages: open requests and failures. Also records the start of the call. */
 
@@ -13,7 +13,7 @@ const HOW =
 
 /** Returns open requests in the form of `claude_code_check`, for a call returning before the end of its turn. */
 export async function readOpenRequests(
-  view: SessionView,
+  view: ReadableSession,
   { cursor, maxBytes }: { cursor: number; maxBytes: number },
   call: ToolCall,
   deps: ToolDeps,

@@ -6,7 +6,7 @@ import { failureOf, describeFailure, readOpenRequests } from "../blocking/outcom
 import { followTurn, type FollowEnd } from "../blocking/follow.ts";
 import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { cutText, fit, jsonBytes, oneLine } from "../../view/size.ts";
-import { readEnd, viewSession, type EndOfTurn, type SessionView } from "../session-view.ts";
+import { readEnd, readableSession, type EndOfTurn, type ReadableSession } from "../readable-session.ts";
 import { Conversation } from "./conversation.ts";
 
 /** Prompt after sending, as kept over the rounds of a call. */
@@ -45,7 +45,7 @@ interface Reply {
 
 export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome> {
   const { sent, tool } = said;
-  const view = viewSession(sent.sessionId, call, deps);
+  const view = readableSession(sent.sessionId, call, deps);
   const conversation = new Conversation(view.id, call, said.includeThinking);
   const following = {
     cursor: sent.cursor,
@@ -102,7 +102,7 @@ async function closeSession({ close }: Talk): Promise<boolean> {
 }
 
 async function buildReply(
-  view: SessionView,
+  view: ReadableSession,
   left: Exclude<FollowEnd, { why: "asked" }>,
   conversation: Conversation,
   said: Talk,
@@ -148,7 +148,7 @@ function warningFields({ sent }: Talk, end?: EndOfTurn): { warnings?: readonly s
 
 /** Answers with open requests: the caller has to decide, so the call must not wait. */
 async function waiting(
-  view: SessionView,
+  view: ReadableSession,
   cursor: number,
   { invocations: toolInvocations }: Conversation,
   { call, deps, said }: { said: Talk; call: ToolCall; deps: ToolDeps },

@@ -12,7 +12,7 @@ import { describeTool, KNOWN_TOOLS } from "../../domain/options/known-tools.ts";
 import { readPendingRequest } from "../elicitation/user.ts";
 import { waitEliciting, type Awaited, type PlainWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
-import { readResult, type SessionView } from "../session-view.ts";
+import { readResult, type ReadableSession } from "../readable-session.ts";
 import { pollInterval, waitFor } from "../waiting.ts";
 import { readShown } from "./events.ts";
 import type { CheckRequest } from "./request.ts";
@@ -20,7 +20,7 @@ import type { CheckRequest } from "./request.ts";
 /** Answers `claude_code_check`: waits as requested, then reads each session at a single moment. */
 
 export interface Target {
-  readonly view: SessionView;
+  readonly view: ReadableSession;
   /** Event from which the caller reads on. */
   readonly cursor: number;
   /** First event that counts as news. Default: `cursor`. */
@@ -241,7 +241,7 @@ function tailOf({ closed, lastEventId, lastToolUseId }: SessionState, mode: Resp
  * Returns the tools reported by Claude Code at its last start, with descriptions. Before the first start, returns all known
  * tools.
  */
-export async function availableTools(view: SessionView, lastEventId: number): Promise<JsonObject[]> {
+export async function availableTools(view: ReadableSession, lastEventId: number): Promise<JsonObject[]> {
   const reported = await reportedTools(view, lastEventId);
   if (!reported) return KNOWN_TOOLS.map((tool) => ({ ...tool }));
   return [...new Map(reported.map(describeTool).map((tool) => [tool.name, { ...tool }])).values()];
@@ -250,7 +250,7 @@ export async function availableTools(view: SessionView, lastEventId: number): Pr
 const PAGE = 200;
 
 /** Searches from the end: every process reports its tools at its start, and the log may be long. */
-async function reportedTools(view: SessionView, lastEventId: number): Promise<string[] | undefined> {
+async function reportedTools(view: ReadableSession, lastEventId: number): Promise<string[] | undefined> {
   for (let end = lastEventId; end > 0; end -= PAGE) {
     const from = Math.max(1, end - PAGE + 1);
     const page = await view.read(from, end - from + 1);

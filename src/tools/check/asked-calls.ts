@@ -6,7 +6,7 @@ import type { PermissionRequest } from "../../domain/permission.ts";
 import { briefInput } from "../../view/brief.ts";
 import type { ShownEvent } from "../../view/event.ts";
 import { callOfEvent, endCall, partsOf, type Form } from "../../view/event-list.ts";
-import type { SessionView } from "../session-view.ts";
+import type { ReadableSession } from "../readable-session.ts";
 
 /** Request with the event that has its full input. */
 interface FullRequest {
@@ -19,7 +19,7 @@ interface FullRequest {
  * answers by id. The reason of a denial is left out, because the event of the denial has the reason.
  */
 export class AskedCalls {
-  readonly #view: SessionView;
+  readonly #view: ReadableSession;
   readonly #from: number;
   readonly #form: Form;
   readonly #requests = new Map<string, FullRequest>();
@@ -28,7 +28,7 @@ export class AskedCalls {
   #isLookedUp = false;
 
   /** `from` is the first event of the answer. */
-  constructor(view: SessionView, from: number, form: Form) {
+  constructor(view: ReadableSession, from: number, form: Form) {
     this.#view = view;
     this.#from = from;
     this.#form = form;

@@ -5,7 +5,7 @@ import { presentEvent, timeOf, type ShownEvent } from "../../view/event.ts";
 import { referToResult, typeOfEnd, selectFields } from "../../view/result.ts";
 import { applyChange, changeFor, changesNothing, type Form } from "../../view/event-list.ts";
 import { AskedCalls } from "./asked-calls.ts";
-import { readEnd, type EndOfTurn, type SessionView } from "../session-view.ts";
+import { readEnd, type EndOfTurn, type ReadableSession } from "../readable-session.ts";
 
 /** Reads the events of a session from a cursor, in the form requested by the caller. */
 
@@ -32,7 +32,7 @@ export interface ShownEvents {
 }
 
 /** Reads events until `maxEvents` are shown; skips events without use to callers. */
-export async function readShown(view: SessionView, range: Range, form: Form, last: LastTurn): Promise<ShownEvents> {
+export async function readShown(view: ReadableSession, range: Range, form: Form, last: LastTurn): Promise<ShownEvents> {
   const end = range.upTo + 1;
   if (!form.include.events) return { events: [], next: Math.max(range.from, end), resetTo: undefined };
   const events: ShownEvent[] = [];
@@ -60,7 +60,7 @@ export async function readShown(view: SessionView, range: Range, form: Form, las
 /** Minimum and maximum number of events read at a time. A caller who wants few events is likely to see few. */
 const [PAGE_LEAST, MAX_PAGE] = [20, 200];
 
-async function* eventsOf(view: SessionView, { from, maxEvents, upTo }: Range): AsyncGenerator<StoredEvent> {
+async function* eventsOf(view: ReadableSession, { from, maxEvents, upTo }: Range): AsyncGenerator<StoredEvent> {
   const size = Math.min(Math.max(maxEvents, PAGE_LEAST), MAX_PAGE);
   let next = from;
   while (next <= upTo) {
@@ -85,7 +85,7 @@ function isAsked(event: StoredEvent, requestId: string | undefined): boolean {
 
 /** Returns `undefined` in minimal mode if the answer has the end of the turn as `result`. */
 async function showEnd(
-  view: SessionView,
+  view: ReadableSession,
   event: EndOfTurn,
   form: Form,
   last: LastTurn,

@@ -6,7 +6,7 @@ import type { ToolCall, ToolDeps } from "../define.ts";
 import { presentEvent } from "../../view/event.ts";
 import { typeOfEnd } from "../../view/result.ts";
 import { beginningWithin, jsonBytes } from "../../view/size.ts";
-import { readEnd, type SessionView } from "../session-view.ts";
+import { readEnd, type ReadableSession } from "../readable-session.ts";
 
 /**
  * Shows a single event in full, as text in pages, for everything cut in answers. Offsets count UTF-16 code units; no character
@@ -21,7 +21,7 @@ export interface PageRequest {
 }
 
 export async function answerPage(
-  view: SessionView,
+  view: ReadableSession,
   request: PageRequest,
   call: ToolCall,
   deps: ToolDeps,
@@ -44,7 +44,7 @@ export async function answerPage(
   return { ...head, timestamp, ...places, ...(to < content.length && { nextOffset: to }), content: text };
 }
 
-async function readEvent(view: SessionView, eventId: number, lastEventId: number): Promise<StoredEvent> {
+async function readEvent(view: ReadableSession, eventId: number, lastEventId: number): Promise<StoredEvent> {
   const [event] = eventId > lastEventId ? [] : await view.read(eventId, 1);
   if (event?.id === eventId) return event;
   const where = event ? `the log begins with ${String(event.id)}` : `the log ends with ${String(lastEventId)}`;
@@ -52,7 +52,7 @@ async function readEvent(view: SessionView, eventId: number, lastEventId: number
 }
 
 /** Returns the event as in mode full. Events hidden in mode full are internal. */
-async function readContent(view: SessionView, event: StoredEvent): Promise<{ type: string; content: string }> {
+async function readContent(view: ReadableSession, event: StoredEvent): Promise<{ type: string; content: string }> {
   if (event.type === "turn.ended") {
     return { type: typeOfEnd(event.data), content: JSON.stringify(await readEnd(view, event)) };
   }

@@ -8,7 +8,7 @@ import type { AnswerRequest } from "../../engine/api.ts";
 import { correctToolName } from "../check-options.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { actingCaller } from "../scope.ts";
-import type { SessionView } from "../session-view.ts";
+import type { ReadableSession } from "../readable-session.ts";
 import { withAnswers, type Answers } from "../../domain/approvals/questions.ts";
 
 /** Sends the caller's answer to a request. */
@@ -35,7 +35,7 @@ export const Responded = z.object({
 type Responded = z.infer<typeof Responded>;
 
 export async function respond(
-  view: SessionView,
+  view: ReadableSession,
   response: Response & { action: "respond_permission" | "answer_question" },
   call: ToolCall,
   deps: ToolDeps,
@@ -86,7 +86,7 @@ function withRightNames(update: PermissionUpdate): PermissionUpdate {
 
 const FOR_PERMISSIONS = ["decision", "denyMessage", "interrupt", "permissionOptions"] as const;
 
-async function answerToQuestion(view: SessionView, response: Response): Promise<AnswerRequest> {
+async function answerToQuestion(view: ReadableSession, response: Response): Promise<AnswerRequest> {
   const requestId = requestIdOf(response);
   const stray = FOR_PERMISSIONS.find((field) => response[field] !== undefined && response[field] !== false);
   if (stray !== undefined) {

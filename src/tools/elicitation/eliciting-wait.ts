@@ -3,7 +3,7 @@ import type { OpenRequest } from "../../domain/permission.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { WaitUntil } from "../../engine/api.ts";
 import { nothingRuns } from "../../engine/session/wait.ts";
-import type { SessionView } from "../session-view.ts";
+import type { ReadableSession } from "../readable-session.ts";
 import type { NeedsInput } from "./needs-input.ts";
 import { MAX_FORMS, requestKey, previousRound, type Round, type Time } from "./rounds.ts";
 import {
@@ -29,7 +29,7 @@ export interface Waiting {
 }
 
 export interface Awaited {
-  readonly view: SessionView;
+  readonly view: ReadableSession;
   readonly cursor: number;
 }
 
@@ -94,7 +94,7 @@ export class ElicitingWait {
   }
 
   /** Processes the form answer of a repeated call. Returns `undefined` without an answer. */
-  async take(views: readonly SessionView[]): Promise<FormResult | undefined> {
+  async take(views: readonly ReadableSession[]): Promise<FormResult | undefined> {
     const { call } = this.#context;
     if (!this.#before || !this.#elicits) return undefined;
     const { forms, shown } = this.#before;
@@ -108,7 +108,7 @@ export class ElicitingWait {
   }
 
   /** Ends the round with a form for the first request to the user. The repeated call reads on at `next`. */
-  async ask(view: SessionView, requests: readonly OpenRequest[], next?: number): Promise<NeedsInput | undefined> {
+  async ask(view: ReadableSession, requests: readonly OpenRequest[], next?: number): Promise<NeedsInput | undefined> {
     if (this.#isOver) return undefined;
     for (const open of requests.filter((each) => this.isForUser(each))) {
       const needsInput = await this.#endWith(view, open, next);
@@ -133,7 +133,7 @@ export class ElicitingWait {
     }
   }
 
-  async #takeAmong(views: readonly SessionView[]): Promise<void> {
+  async #takeAmong(views: readonly ReadableSession[]): Promise<void> {
     const taken = await this.take(views);
     if (taken === undefined || !this.#before) return;
     // No answer came within the time of the call.
@@ -168,7 +168,7 @@ export class ElicitingWait {
     return woke;
   }
 
-  async #endWith(view: SessionView, open: OpenRequest, next: number | undefined): Promise<NeedsInput | undefined> {
+  async #endWith(view: ReadableSession, open: OpenRequest, next: number | undefined): Promise<NeedsInput | undefined> {
     const { eventId, filled, requestId } = open;
     const [again, second] = [requestId === this.#again, filled !== undefined];
     const form = await showForm(view, open, again, this.#context);

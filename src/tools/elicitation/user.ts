@@ -6,7 +6,7 @@ import { requestOf } from "../../domain/event.ts";
 import { uncheckedFor } from "../../engine/policy/unchecked.ts";
 import type { PendingRequest } from "../../view/pending-request.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
-import type { SessionView } from "../session-view.ts";
+import type { ReadableSession } from "../readable-session.ts";
 import { readForm, buildForm, type Verdict } from "./form.ts";
 import type { Form, FormAnswer } from "./needs-input.ts";
 
@@ -37,7 +37,7 @@ function isUserRequest(open: OpenRequest): boolean {
 
 /** Returns `undefined` if the log no longer has the request. */
 export async function showForm(
-  view: SessionView,
+  view: ReadableSession,
   open: OpenRequest,
   again: boolean,
   { call, deps }: FormContext,
@@ -91,7 +91,7 @@ export function isDeclinedByProgram(
 }
 
 export async function takeForm(
-  view: SessionView,
+  view: ReadableSession,
   shown: ShownForm,
   answer: FormAnswer,
   context: FormContext,
@@ -113,7 +113,7 @@ export async function takeForm(
 }
 
 async function settle(
-  view: SessionView,
+  view: ReadableSession,
   requestId: string,
   decided: Exclude<Verdict, "unclear"> | "unattended",
   { call, deps }: FormContext,
@@ -141,7 +141,7 @@ const LOOK_MS = 30_000;
 
 /** Resolves when the user is no longer the approver of the request, or when `signal` aborts. */
 export async function untilSettled(
-  view: SessionView,
+  view: ReadableSession,
   requestId: string,
   signal: AbortSignal,
   { call, deps }: FormContext,
@@ -156,7 +156,7 @@ export async function untilSettled(
 
 /** Reads an open request in full from the log. */
 export async function readPendingRequest(
-  view: Pick<SessionView, "read">,
+  view: Pick<ReadableSession, "read">,
   open: OpenRequest,
 ): Promise<PendingRequest | undefined> {
   const request = requestOf((await view.read(open.eventId, 1)).at(0));

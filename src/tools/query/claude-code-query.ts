@@ -14,7 +14,7 @@ import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.t
 import { previousRound } from "../elicitation/rounds.ts";
 import { resolveFolder, approvalLimits, promptFields } from "../prompt.ts";
 import { actingCaller } from "../scope.ts";
-import { readEnd, viewSession } from "../session-view.ts";
+import { readEnd, readableSession } from "../readable-session.ts";
 import { answerQuery, REST_SHARE } from "./query-answer.ts";
 import { LastMessages } from "./last-messages.ts";
 import { DENIES, describeQuery } from "./description.ts";
@@ -57,7 +57,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
       const work = StartedQuery.parse(previousRound(NAME, call)?.work ?? (await begin(args, settings, call, deps)));
       const { begun, cursor, ...known } = work;
 
-      const view = viewSession(known.sessionId, call, deps);
+      const view = readableSession(known.sessionId, call, deps);
       const { maxBytes } = settings;
       const most = args.maxMessages ?? settings.maxMessages;
       const bundle = new LastMessages(most, maxBytes - Math.floor(maxBytes / REST_SHARE));

@@ -3,7 +3,7 @@ import { readOpenRequests, failureOf } from "../blocking/outcome.ts";
 import type { FollowEnd } from "../blocking/follow.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { fit, jsonBytes } from "../../view/size.ts";
-import { readEnd, type SessionView } from "../session-view.ts";
+import { readEnd, type ReadableSession } from "../readable-session.ts";
 import type { LastMessages } from "./last-messages.ts";
 
 /** Builds the answer of `claude_code_query`, with the position for reading on. */
@@ -24,7 +24,7 @@ interface Query {
 
 export async function answerQuery(
   query: Query,
-  view: SessionView,
+  view: ReadableSession,
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<JsonObject> {
@@ -58,7 +58,7 @@ interface AnswerContext {
 
 async function readWaiting(
   { nextCursor: cursor }: Extract<FollowEnd, { why: "asked" }>,
-  view: SessionView,
+  view: ReadableSession,
   { call, deps, maxBytes }: AnswerContext,
 ): Promise<JsonObject> {
   const requests = await readOpenRequests(view, { cursor, maxBytes }, call, deps);
@@ -66,12 +66,15 @@ async function readWaiting(
   return { ...requests, result: { success: false, summary, error: "waiting_permission" } };
 }
 
-async function readOutcome(left: Exclude<FollowEnd, { why: "asked" }>, view: SessionView): Promise<JsonObject> {
+async function readOutcome(left: Exclude<FollowEnd, { why: "asked" }>, view: ReadableSession): Promise<JsonObject> {
   if (left.why === "ended") return readTurnEnd(left.end, view);
   return { status: "cancelled", result: { success: false, summary: "", error: left.because } };
 }
 
-async function readTurnEnd(end: Extract<FollowEnd, { why: "ended" }>["end"], view: SessionView): Promise<JsonObject> {
+async function readTurnEnd(
+  end: Extract<FollowEnd, { why: "ended" }>["end"],
+  view: ReadableSession,
+): Promise<JsonObject> {
   const { isError, result: summary, usage, modelUsage, ...rest } = await readEnd(view, end);
   const { errorSubtype, numTurns, totalCostUsd } = rest;
   const timedOut = errorSubtype === "time_limit" || errorSubtype === "timeout";

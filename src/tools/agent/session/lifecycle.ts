@@ -2,7 +2,7 @@ import * as actions from "../../../engine/actions/lifecycle.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { actingCaller } from "../../scope.ts";
 import { offer, offerAs } from "./action.ts";
-import { publicView, rememberedOf } from "./view.ts";
+import { publicView, rememberedOf } from "./session-fields.ts";
 
 /** Actions on a session, its queued prompts and its remembered answers. */
 

@@ -2,7 +2,7 @@ import * as actions from "../../../engine/actions/process-control.ts";
 import { exactUsd } from "../../../domain/usage.ts";
 import { fit, jsonBytes } from "../../../view/size.ts";
 import { offer } from "./action.ts";
-import { ANSWER_BYTES, publicView } from "./view.ts";
+import { ANSWER_BYTES, publicView } from "./session-fields.ts";
 
 /** Requests to the running Claude Code, and their answers. */
 

@@ -17,7 +17,7 @@ import {
   sensitiveView,
   rememberedOf,
   SessionNames,
-} from "./view.ts";
+} from "./session-fields.ts";
 
 /** Shows sessions. Folders, prompts and options may be private, so they are shown only if the operator allows it. */
 

@@ -16,7 +16,7 @@ export interface Wait {
 }
 
 /** Session as readable by one caller. */
-export interface SessionView {
+export interface ReadableSession {
   readonly id: string;
   record(): Promise<SessionRecord>;
   read(from: number, limit: number): Promise<StoredEvent[]>;
@@ -24,7 +24,11 @@ export interface SessionView {
   wait(request: Wait): Promise<{ woke: string | undefined }>;
 }
 
-export function viewSession(id: string, { principal, signal }: ToolCall, { engine, reported }: ToolDeps): SessionView {
+export function readableSession(
+  id: string,
+  { principal, signal }: ToolCall,
+  { engine, reported }: ToolDeps,
+): ReadableSession {
   return {
     id,
     record: () => engine.get(principal, id),
@@ -42,7 +46,7 @@ export function viewSession(id: string, { principal, signal }: ToolCall, { engin
 const MAX_SEARCHED = 50;
 
 /** Returns the warnings of the process started for the prompt at `cursor`, by event id. */
-export async function startWarnings(view: SessionView, cursor: number): Promise<ReadonlyMap<number, string>> {
+export async function startWarnings(view: ReadableSession, cursor: number): Promise<ReadonlyMap<number, string>> {
   const events = await view.read(cursor, MAX_SEARCHED);
   return new Map(
     events.flatMap(({ data, id, type }) => (type === "notice" && data.kind === "warning" ? [[id, data.message]] : [])),
@@ -53,7 +57,7 @@ type ResultSource = Pick<SessionRecord, "state" | "unreadable">;
 
 /** Returns the result of the last turn; `undefined` while a turn runs or before the first has ended. */
 export async function readResult(
-  view: SessionView,
+  view: ReadableSession,
   { state, unreadable }: ResultSource,
 ): Promise<JsonObject | undefined> {
   if (unreadable) return presentUnreadable(view.id, state, unreadableText(unreadable));
@@ -67,7 +71,7 @@ export async function readResult(
 export type EndOfTurn = Extract<StoredEvent, { type: "turn.ended" }>;
 
 /** Returns the end of a turn with Claude Code's own result. */
-export async function readEnd(view: SessionView, { data }: EndOfTurn): Promise<JsonObject> {
+export async function readEnd(view: ReadableSession, { data }: EndOfTurn): Promise<JsonObject> {
   const [event] = data.resultEventId === undefined ? [] : await view.read(data.resultEventId, 1);
   return presentResult(view.id, data, event?.type === "message" ? event.data.message : {});
 }
