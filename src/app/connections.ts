@@ -15,7 +15,7 @@ export interface Connection extends Pick<Terms, "cwd" | "config" | "environment"
   readonly environmentId: string;
   /** Bypass switch of this client alone, until its connection closes. */
   readonly bypass: BypassSwitch;
-  /** Work to end with the client. */
+  /** Work to end when the client leaves. */
   readonly leaving: ClientCleanup;
   /** Call on each tool call, so that `reach` counts the client. `showsForms` is true if the client can show forms. */
   readonly heard: (showsForms: boolean) => void;
@@ -41,7 +41,10 @@ export class Connections {
   readonly #environments: EnvironmentRecords;
   readonly #open = new Map<string, Connection>();
   readonly #records = new Map<string, ReturnType<EnvironmentRecords["open"]>>();
-  /** By spelling, newest last. Kept after the client has left, because spares started under these command lines stay usable. */
+  /**
+   * Command lines that start this server, which no session may use; by JSON text, newest last. Kept after the client has left,
+   * because spares started under these command lines stay usable.
+   */
   readonly #ownCommands = new Map<string, OwnCommand>();
   readonly #onNewCommand: (() => void)[] = [];
   #count = 0;
@@ -105,7 +108,10 @@ export class Connections {
     if (isNew) this.#tellReach([sessionId]);
   }
 
-  /** Returns who can be shown requests of `sessionId`. Only clients with a call count, and only if they have named it. */
+  /**
+   * Reach of the requests of `sessionId`: the calling model, and the user at a form. A client counts once it has made a call
+   * and named the session.
+   */
   reach(sessionId: string): Reach {
     const clients = [...this.#showsForms].filter(([id]) => this.#named.get(id)?.has(sessionId));
     return { caller: clients.length > 0, user: clients.some(([, showsForms]) => showsForms) };
@@ -136,7 +142,7 @@ export class Connections {
   #learn(commands: readonly OwnCommand[]): void {
     const spelled = new Map(commands.map((command) => [JSON.stringify(command), command]));
     if (totalLength(spelled) > MAX_COMMAND_CHARS / 2) {
-      this.#log.warn("a client has a command line that is too long: sessions can start this server by it");
+      this.#log.warn("the command line of a client is too long to be denied: sessions can start this server by it");
       return;
     }
     const isNew = [...spelled.keys()].some((text) => !this.#ownCommands.has(text));

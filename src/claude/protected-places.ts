@@ -57,7 +57,7 @@ export class ProtectedPlaces {
     return {
       domains,
       closed: [...new Set([...files.flatMap(filesOf), ...records.map((each) => each.stateFile)])],
-      kept: [...new Set(kept.flatMap(filesOf))],
+      writeProtected: [...new Set(kept.flatMap(filesOf))],
       configFolders: [...new Set([...records.map((each) => each.configFolder), ...configFolders])],
       trusted: [...new Set([...places.flatMap(({ trustDirs }) => trustDirs), ...trusted])],
     };

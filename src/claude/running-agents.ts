@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import type { AgentSignal } from "../engine/ports.ts";
 
-/** Message of a subagent: `parent_tool_use_id` names the tool call that started the subagent, none in the main conversation. */
+/** Message of a subagent. In the main conversation `parent_tool_use_id`, the tool call that started the subagent, is null. */
 const Spoken = z.object({ agent_id: z.string(), parent_tool_use_id: z.string() });
 const Started = z.object({ task_id: z.string(), task_type: z.literal("local_agent") });
 const Updated = z.object({
@@ -13,8 +13,8 @@ const Notified = z.object({ task_id: z.string() });
 const Listed = z.object({ tasks: z.array(z.object({ task_id: z.string() })) });
 
 /**
- * Tracks running subagents, also in the foreground. If its own budget ends a turn, Claude Code leaves foreground subagents
- * running, reports itself idle, and does not list them as background tasks.
+ * Tracks running subagents, in the background and in the foreground. Claude Code that ends a turn at a budget of its own leaves
+ * foreground subagents running, reports itself idle, and does not list them as background tasks.
  */
 export class RunningAgents {
   readonly #running = new Set<string>();
@@ -25,9 +25,9 @@ export class RunningAgents {
   /** Reads a message. Returns `idle` if Claude Code becomes idle, or if an agent ends while Claude Code is idle. */
   read(name: string, message: JsonObject): AgentSignal[] {
     const before = this.#agents.length;
-    const isTold = this.#note(name, message);
+    const becameIdle = this.#note(name, message);
     const agents = this.#agents;
-    if (!isTold && (!this.#isIdle || agents.length >= before)) return [];
+    if (!becameIdle && (!this.#isIdle || agents.length >= before)) return [];
     return [{ type: "idle", ...(agents.length > 0 && { agents }) }];
   }
 
@@ -61,14 +61,17 @@ export class RunningAgents {
     return false;
   }
 
-  /** An agent that has ended can be resumed under its id. */
+  /** Adds an agent, also one that has ended: Claude Code can resume an agent under its id. */
   #start(id: string | undefined): void {
     if (id === undefined) return;
     this.#ended.delete(id);
     this.#running.add(id);
   }
 
-  /** Adds an agent unless ended: last messages can come late, and after an attach the start may not be read again. */
+  /**
+   * Adds an agent that speaks, because its start may not be read again after an attach. Not if ended: last messages can come
+   * late.
+   */
   #speak(id: string | undefined): void {
     if (id !== undefined && !this.#ended.has(id)) this.#running.add(id);
   }

@@ -8,7 +8,7 @@ import { list } from "./sessions/list.ts";
 import { show } from "./sessions/show.ts";
 import { stats } from "./sessions/stats.ts";
 
-/** `claude-agents-mcp sessions VERB`: works on the store, with or without a running server. Resolves to the exit code. */
+/** Runs `claude-agents-mcp sessions VERB` on the store, with or without a running server. Resolves to the exit code. */
 export async function sessions(argv: string[]): Promise<number> {
   const [verb = "list", ...rest] = withVerb(argv);
   const run = VERBS.get(verb);
@@ -53,13 +53,13 @@ const ALIASES = {
 
 function unknownVerb(verb: string): ConfigError {
   const known = [...VERBS.keys()];
-  // An id, or its prefix.
+  // An id of a session, or its prefix: the verb `show` was left out.
   const meant = /^[\da-f][\da-f-]{3,}$/i.test(verb) ? ` Did you mean show ${verb}?` : didYouMean(verb, known, ALIASES);
   const advice = `"claude-agents-mcp help sessions" says more.`;
   return new ConfigError(`Unknown verb "${verb}".${meant} sessions takes ${known.join(", ")}. ${advice}`);
 }
 
-/** Exits. A reader such as `head` may close the output early: no error. */
+/** Exits with 0 if the reader has closed the output early, as `head` does; with 1 after other write errors. */
 function exitOnWriteError(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") console.error(`claude-agents-mcp: the output could not be written: ${error.message}`);
   process.exit(error.code === "EPIPE" ? 0 : 1);

@@ -16,8 +16,8 @@ import {
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /**
- * Settings of the query toolset: keys of `query`, each also under the variable of a predecessor. Only defaults of
- * `claude_code_query`: arguments of a call win.
+ * Settings of the query toolset: the keys of `query`. All but `maxBytes` are also read from the variable of an older server
+ * (`CLAUDE_CODE_MAX_TURNS`). Keys that `claude_code_query` has as arguments are only defaults: arguments win.
  */
 
 const FLAG = "query";

@@ -23,8 +23,8 @@ export class Titles {
     if (title !== undefined) return title;
     // Includes `createdAt` and `principal`, because a deleted session can be adopted again from disk under its id, by another
     // principal.
-    const name = JSON.stringify([id, createdAt, principal]);
-    const known = this.#prompts.get(name);
+    const key = JSON.stringify([id, createdAt, principal]);
+    const known = this.#prompts.get(key);
     if (known !== undefined) return known;
     if (state.lastEventId === 0) return "";
     const first = await this.#engine.read(principal, id, 1, FIRST_EVENTS).catch(noneIfRefused);
@@ -32,7 +32,7 @@ export class Titles {
     if (prompt?.type !== "prompt.queued") return "";
     const text = beginningOf(prompt.data.text);
     if (this.#prompts.size >= MAX_PROMPTS) this.#prompts.clear();
-    this.#prompts.set(name, text);
+    this.#prompts.set(key, text);
     return text;
   }
 }

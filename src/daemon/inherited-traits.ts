@@ -1,8 +1,8 @@
 import { readFileSync, readlinkSync, statSync } from "node:fs";
 
 /**
- * Returns inherited traits, which a process keeps for life, by display name. Therefore a daemon serves only clients with equal
- * traits.
+ * Returns, by name, the traits that a process inherits and keeps for life. Part of the daemon's name, so that a daemon serves
+ * only clients with equal traits.
  */
 export function inheritedTraits(): Record<string, string> {
   const { geteuid, getgid, getgroups, getuid } = process;
@@ -31,7 +31,10 @@ function linuxTraits(): Record<string, string> {
   };
 }
 
-/** Reports only what Node can read. `src/proxy/own-server.ts` detects other confinement by variables. */
+/**
+ * Returns the umask, the only further trait available from Node. `src/proxy/own-server.ts` recognizes other confinement by
+ * variables.
+ */
 function portableTraits(): Record<string, string> {
   // oxlint-disable-next-line typescript/no-deprecated -- no other way to read it, and one thread runs
   return { "umask of the process": String(process.umask()) };

@@ -81,7 +81,10 @@ async function runOperation(
   }
 }
 
-/** Client of `performOperations`. `connect` resolves to a daemon that has said hello, and is called again after a lost connection. */
+/**
+ * Client of `performOperations`. `connect` resolves to a connection to a daemon that has said hello, and is called again after
+ * a lost connection.
+ */
 export function operationsThrough(connect: () => Promise<Duplex>): Operations {
   const client = new OperationsClient(connect);
   const entries = NAMES.map((name) => [name, async (...args: unknown[]) => client.ask(name, args)]);
@@ -90,8 +93,8 @@ export function operationsThrough(connect: () => Promise<Duplex>): Operations {
 }
 
 /**
- * Returns the engine of a process that delegates all work to its daemon. Reads the store directly, without recovery of sessions
- * of dead servers.
+ * Returns the engine of a process that delegates all work to its daemon. The engine reads the store directly, and takes over no
+ * sessions of dead servers.
  */
 export function withOperations(engine: Engine, operations: Operations): Engine {
   const reading = engine.forCaller({ scopes: ["read"] });
@@ -141,13 +144,13 @@ class OperationsClient {
     } catch (error) {
       this.#socket = undefined;
       const why = error instanceof Error ? error.message : String(error);
-      throw new AppError("INTERNAL", `No daemon can be had for this: ${why}. See \`claude-agents-mcp daemon logs\`.`);
+      throw new AppError("INTERNAL", `No daemon is available: ${why}. See \`claude-agents-mcp daemon logs\`.`);
     }
   }
 
   /**
-   * Watches for signs of life, because an operation may take long. Counts ticks of the timer, so that time asleep does not
-   * count.
+   * Asks the daemon for signs of life, because an operation may take long. Counts ticks of the timer and not the clock, so that
+   * time in which the machine sleeps does not count.
    */
   #watch(socket: Duplex): void {
     if (this.#watchdog) return;
@@ -165,7 +168,10 @@ class OperationsClient {
     if (socket.writable) socket.write(`${REST}\n`);
   }
 
-  /** Acts once per connection, because `#waiting` then belongs to the next connection. */
+  /**
+   * Fails all pending operations of a lost connection. Only once for each `socket`, because `#waiting` then belongs to the next
+   * connection.
+   */
   #failPending(socket: Duplex, message: string): void {
     if (this.#lost.has(socket)) return;
     this.#lost.add(socket);
@@ -194,9 +200,9 @@ class OperationsClient {
   }
 }
 
-/** Signs of life that a daemon may miss. */
+/** Number of `ALIVE_MS` without a line from the daemon, after which the connection counts as lost. */
 const MAX_SILENT = 5;
 
 const ADVICE = "Nothing that was recorded is lost: look at the session before you try again.";
-const ENDED = `The daemon that was to do this has ended. ${ADVICE}`;
-const SILENT = `The daemon that was to do this does not answer. ${ADVICE}`;
+const ENDED = `The daemon has ended before it answered. ${ADVICE}`;
+const SILENT = `The daemon does not answer. ${ADVICE}`;

@@ -155,8 +155,8 @@ export class ProcessLimiter {
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
     for (const [index, { id }] of this.#fairly(queue, running).entries()) {
       // The slot of a retiring spare is free in a moment, so no wait is reported.
-      const isTold = index < free || index >= maxLive - running.length;
-      this.#callUp(id, index < admitted ? "admit" : isTold && { before: index - admitted, hasSlot: index < free });
+      const isReported = index < free || index >= maxLive - running.length;
+      this.#callUp(id, index < admitted ? "admit" : isReported && { before: index - admitted, hasSlot: index < free });
     }
     this.#makeRoom(queue.length - free, running);
   }

@@ -15,7 +15,10 @@ import type { ServerOptions } from "./server-options.ts";
 import type { FormClient } from "./form-state.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
-/** Builds the `ToolCall` of a request, from the fields that the protocol has in either era. */
+/**
+ * Builds the `ToolCall` of a request, for clients of both protocol eras: a legacy client states its facts once for all
+ * requests, a modern client (from 2026-07-28 on) in each request.
+ */
 
 /**
  * Key of `_meta` by which a modern client asks for log messages and names their minimum level. Legacy clients always get log
@@ -23,7 +26,7 @@ import { TASKS_EXTENSION } from "./tasks/extension.ts";
  */
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
-/** Logger name of progress lines that are sent while a call waits. */
+/** Logger name of `news`: lines about an awaited session, sent while the call waits. */
 const NEWS_LOGGER = "claude_code";
 
 /**
@@ -34,7 +37,7 @@ const PROGRESS_LEAD_MS = 2;
 
 interface OpenedCall {
   readonly call: ToolCall;
-  /** Resolves when the client has surely read all notifications of the call, so that the result can follow. */
+  /** Resolves `PROGRESS_LEAD_MS` after the last notification of the call is sent. Await before the result is sent. */
   readonly settled: () => Promise<void>;
 }
 
@@ -67,7 +70,7 @@ export function isLegacy({ mcpReq }: ServerContext): boolean {
   return readField(mcpReq.envelope, PROTOCOL_VERSION_META_KEY) === undefined;
 }
 
-/** Facts that a client of the 2025 era states once for all requests. Later clients repeat them in each request. */
+/** Facts that a legacy client states once for all requests. A modern client repeats the facts in each request. */
 export interface ClientFacts {
   readonly capabilities: unknown;
   /** `clientInfo` as sent by the client. */
@@ -100,12 +103,12 @@ export function openCall(
   const { mcpReq } = context;
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   const client = envelope[CLIENT_CAPABILITIES_META_KEY] ?? capabilities;
-  const asked = logLevel ?? envelope[LOG_LEVEL];
+  const minLevel = logLevel ?? envelope[LOG_LEVEL];
   const takesLogs = isLegacy(context) || typeof envelope[LOG_LEVEL] === "string";
   const { _meta: meta } = mcpReq;
   const progressToken = meta?.progressToken;
   let sent: Promise<void> | undefined;
-  // Increases strictly over all parts of the call, as MCP requires.
+  // Increases strictly over all rounds of the call, as MCP requires.
   const progress = (message: string): void => {
     reported.progress += 1;
     // Ignores failures: a client that has left reads nothing, and `signal` ends the call.
@@ -114,29 +117,30 @@ export function openCall(
       .catch(() => undefined);
   };
   const log = async (level: LogLevel, data: unknown, logger?: string): Promise<void> => {
-    if (!isWanted(level, asked)) return;
+    if (!isWanted(level, minLevel)) return;
     // oxlint-disable-next-line typescript/no-deprecated -- streaming by log is what these tools promise
     sent = mcpReq.log(level, data, logger).catch(() => undefined);
     await sent;
   };
   const caller = callerOf(context);
-  const shows = identifyClient(caller, context, envelope[CLIENT_INFO_META_KEY] ?? clientInfo);
+  const formClient = identifyClient(caller, context, envelope[CLIENT_INFO_META_KEY] ?? clientInfo);
   const call: ToolCall = {
     ...caller,
     signal: mcpReq.signal,
     client: {
       elicitation:
         takesForms(readField(client, "elicitation")) &&
-        !unattended.has(shows) &&
+        !unattended.has(formClient) &&
         (isLegacy(context) ? "during" : "between"),
       isLocal: context.http === undefined,
-      name: shows.name?.slice(0, MAX_NAME),
-      noteUnattended: () => unattended.add(shows),
+      name: formClient.name?.slice(0, MAX_NAME),
+      noteUnattended: () => unattended.add(formClient),
       leaving,
       tasks: !isLegacy(context) && readField(readField(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
       // Only for clients that set a log level: others do not read log messages.
-      ...(asked !== undefined && isWanted("info", asked) && { news: (line) => void log("info", line, NEWS_LOGGER) }),
+      ...(minLevel !== undefined &&
+        isWanted("info", minLevel) && { news: (line) => void log("info", line, NEWS_LOGGER) }),
       ...(progressToken !== undefined && { progress }),
     },
     resumeState: round.state,

@@ -30,7 +30,7 @@ export class AutomaticDaemon {
   }
 
   absent(why: string): string {
-    return `No daemon can be had: ${why}. Nothing that was recorded is lost. See \`claude-agents-mcp daemon status\` and \`daemon logs\`.`;
+    return `No daemon is available: ${why}. Nothing that was recorded is lost. See \`claude-agents-mcp daemon status\` and \`daemon logs\`.`;
   }
 
   async connect(patience = new Countdown(this.startMs), sessions?: readonly string[]): Promise<Socket> {

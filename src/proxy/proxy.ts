@@ -129,7 +129,7 @@ export class Proxy {
   }
 
   /**
-   * Passes messages until the client has ended its input and all requests are answered. Rejects if no server can be had, after
+   * Passes messages until the client has ended its input and all requests are answered. Rejects if no server is available, after
    * answering the first request with the error, because many clients show no exit code.
    */
   async pass(stdin: Readable): Promise<void> {

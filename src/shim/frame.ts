@@ -7,8 +7,8 @@ import type { Writable } from "node:stream";
  */
 
 /**
- * Bound on a header, bytes. A header may hold the arguments of Claude Code, and the whole environment of a client as in its
- * hello to the daemon.
+ * Maximum size of a header, bytes. Large, because a header may hold the arguments of Claude Code and the whole environment of a
+ * client.
  */
 export const MAX_HEADER = 8_388_608;
 export const MAX_BODY = 134_217_728;
@@ -22,7 +22,7 @@ export interface Frame {
   readonly body: Buffer;
 }
 
-/** The other end does not speak this protocol, so the connection cannot be used any more. */
+/** Thrown if the other end does not speak this protocol. The connection is then unusable. */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
 }
@@ -44,7 +44,7 @@ export function encodeFrame(header: { readonly t: string }, body?: Buffer): Buff
   return body === undefined || body.length === 0 ? head : Buffer.concat([head, body]);
 }
 
-/** Bound on bodies that are copied, bytes. A copy is cheaper than another buffer to write. */
+/** Maximum size of a body that is copied, bytes. A copy is cheaper than another buffer to write. */
 const MAX_COPIED = 16_384;
 
 /**
@@ -58,7 +58,7 @@ export function writeFrame(
   onFlushed?: (error?: Error | null) => void,
 ): boolean {
   if (body === undefined || body.length <= MAX_COPIED) return stream.write(encodeFrame(header, body), onFlushed);
-  // Before `cork`, because `frameHead` may throw, and a corked stream sends nothing of any process.
+  // Before `cork`, because `frameHead` may throw: a stream left corked would hold back the frames of all processes.
   const head = frameHead(header, body.length);
   stream.cork();
   stream.write(head);
@@ -69,7 +69,7 @@ export function writeFrame(
 
 /** Splits the input of a connection into frames. Holds one incomplete frame at most. */
 export class FrameReader {
-  /** Bound on a body, bytes. A longer body is refused after the eight bytes of its lengths. */
+  /** Maximum size of a body, bytes. A longer body is refused once its length is read, before any of its content. */
   maxBody = MAX_BODY;
   #chunks: Buffer[] = [];
   #length = 0;

@@ -7,7 +7,10 @@ import { storedEvents } from "../kit/store/stored.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A named daemon, killed and restarted with other settings, continues with a Claude Code of its predecessor. */
+/**
+ * A named daemon that was killed and restarted with other settings takes over the Claude Code process of its predecessor. The
+ * rules of both have to hold.
+ */
 
 const world = useWorld();
 const RULES = ["--deny-rules", "Bash(touch denied*)"];
@@ -71,15 +74,21 @@ it.each<[string, Row]>([
   ["a skill's command that a new rule denies", { before: [], after: RULES, act: useSkill, file: "denied", starts: 2 }],
   ["a skill's command that a former rule denied", { before: RULES, after: [], act: useSkill, file: "denied" }],
   [
-    "a skill's command, when messages were asked before",
+    "a skill's command, where the former daemon asked for approval of messages",
     { before: [...RULES, ...ASKING], after: RULES, act: useSkill, file: "denied", starts: 2 },
   ],
   [
     "a write to a file that other programs execute, under new rules",
     { before: [], after: RULES, act: write(".github/workflows/ci.yml"), file: ".github/workflows/ci.yml", starts: 2 },
   ],
-  ["a message that would have been asked before", { before: ASKING, after: [], act: sendMessage, file: "denied" }],
-  ["a message that is asked", { before: ASKING, after: [...ASKING, ...RULES], act: sendMessage, file: "denied" }],
+  [
+    "a message for which only the former daemon asked for approval",
+    { before: ASKING, after: [], act: sendMessage, file: "denied" },
+  ],
+  [
+    "a message for which both daemons ask for approval",
+    { before: ASKING, after: [...ASKING, ...RULES], act: sendMessage, file: "denied" },
+  ],
 ])("a restarted daemon stops %s", { timeout: 60_000 }, async (name, { act, after, before, file, starts = 1 }) => {
   const title = name.replaceAll(/\W+/g, "-");
   const daemon = `d${String((daemons += 1))}`;

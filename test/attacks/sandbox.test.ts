@@ -52,12 +52,12 @@ describe("writes of a sandboxed session outside its folders", () => {
       await trying.catch(() => undefined);
       return lstatSync(join(folder, "M"), { throwIfNoEntry: false }) ? [] : [name];
     };
-    const idle: string[] = [];
+    const ineffective: string[] = [];
     for (let at = 0; at < named.length; at += AT_ONCE) {
       const some = named.slice(at, at + AT_ONCE).map(async (each, index) => tryFreely(each, at + index));
-      idle.push(...(await Promise.all(some)).flat());
+      ineffective.push(...(await Promise.all(some)).flat());
     }
-    expect(idle).toEqual([]);
+    expect(ineffective).toEqual([]);
 
     const cwd = world.folder();
     const before = readdirSync(outside);
@@ -151,8 +151,8 @@ describe("reads and connections of a sandboxed session", () => {
     );
     // Includes everything that was sent to the model.
     const transcript = world.transcript(done.sessionId);
-    const isTold = [transcript.includes("in plain sight"), transcript.includes(SECRET)];
-    expect(isTold).toEqual([true, false]);
+    const isSent = [transcript.includes("in plain sight"), transcript.includes(SECRET)];
+    expect(isSent).toEqual([true, false]);
   });
 
   it("sockets and ports of the machine cannot be reached", async () => {

@@ -101,7 +101,7 @@ it("a transcript is continued only if its folder is allowed; the refusal does no
   }
 });
 
-it("at most 200 folders complete a path", async () => {
+it("the completion of a path offers at most 200 folders", async () => {
   for (let at = 0; at < 205; at += 1) mkdirSync(join(root, "out", `many-${String(at)}`));
   expect(await foldersBelow(join(root, "out/many"), { allowDirs: [] })).toHaveLength(200);
 });

@@ -97,7 +97,7 @@ describe("places that are protected from sessions", () => {
     expect(sandbox).toMatchObject({ domains: ["example.com"], trusted: ["/trusted"] });
     expect(sandbox.configFolders).toEqual(["server", "one", "other", "named"].map(folderOf));
     expect(sandbox.closed).toContain(join(root, "other/.claude.json"));
-    expect(sandbox.kept).toContain(join(root, "named/bin/claude"));
+    expect(sandbox.writeProtected).toContain(join(root, "named/bin/claude"));
     named.close();
   });
 });

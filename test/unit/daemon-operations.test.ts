@@ -48,9 +48,9 @@ describe("an operation that a daemon performs", () => {
     expect(ends).toHaveLength(2);
   });
 
-  it("a call fails with the reason if no daemon can be had", async () => {
+  it("a call fails with the reason if no daemon is available", async () => {
     const own = operationsThrough(async () => Promise.reject(new Error("no luck")));
-    await expect(own.partial("s")).rejects.toThrow("No daemon can be had for this: no luck.");
+    await expect(own.partial("s")).rejects.toThrow("No daemon is available: no luck.");
   });
 });
 

@@ -134,7 +134,7 @@ describe("the text of a rule", () => {
     ["bash(rm:*)", "Bash", undefined],
     ["Unheard(x)", "Unheard", undefined],
     ["(x)", "", undefined],
-  ])("a denying rule covers the whole tool if it cannot be read: %s", (text, toolName, content) => {
+  ])("a deny rule that cannot be read covers the whole tool, any other its content: %s", (text, toolName, content) => {
     expect(parseDenyRule(text)).toEqual({ text, toolName, content });
   });
 });

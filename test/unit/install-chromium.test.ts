@@ -14,7 +14,7 @@ import { join } from "node:path";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-/** Runs scripts/install-chromium.mjs on different machines; each machine is a folder, its whole PATH. */
+/** Runs scripts/install-chromium.mjs on simulated machines: the folder `bin` is the whole PATH. */
 
 let root: string;
 let bin: string;

@@ -42,7 +42,7 @@ async function sandboxed({ ask = [], deny = [], sandboxPolicy = {}, path = "/usr
   return planSandbox({
     options: { cwd: join(root, "project"), ...session },
     environment: { PATH: path, CLAUDE_CONFIG_DIR: join(root, "config"), HOME: root },
-    sandboxPolicy: { domains: [], closed: [], kept: [], configFolders: [], trusted: [], ...sandboxPolicy },
+    sandboxPolicy: { domains: [], closed: [], writeProtected: [], configFolders: [], trusted: [], ...sandboxPolicy },
     rules: { ask: rules(ask, "ask"), deny: rules(deny, "deny") },
   });
 }
@@ -117,7 +117,7 @@ describe("the sandbox policy of a session", () => {
 
   it("logins of other principals are closed, and the server's code is protected", async () => {
     const { sandbox } = await sandboxed({
-      sandboxPolicy: { kept: ["/opt/server"], configFolders: ["/home/bob/.claude"] },
+      sandboxPolicy: { writeProtected: ["/opt/server"], configFolders: ["/home/bob/.claude"] },
     });
     expect(sandbox.filesystem?.denyRead).toContain("/home/bob/.claude/.credentials.json");
     expect(sandbox.filesystem?.denyWrite).toEqual(

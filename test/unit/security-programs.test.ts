@@ -18,7 +18,7 @@ function toolIn(folder: string, mode = 0o755): string {
   return file;
 }
 
-it("a program is found in the first absolute folder of PATH outside repositories that has an executable file", async () => {
+it("`findProgram` takes the first executable file in PATH, but none in a relative folder or a folder of npm", async () => {
   const file = toolIn("machine");
   const ofRepository = dirname(toolIn("node_modules/.bin"));
   const notExecutable = dirname(toolIn("text", 0o644));
@@ -35,7 +35,7 @@ it("a program is found in the first absolute folder of PATH outside repositories
   expect(await findProgram("tool", { PATH: [...passedOver, dirname(file), more].join(":") })).toBe(file);
 });
 
-it("a path is not executable if its folder cannot be looked into", async () => {
+it("a path is not executable if its folder cannot be read", async () => {
   symlinkSync("loop", join(root, "loop"));
   expect(await isExecutable(join(root, "loop", "tool"))).toBe(false);
 });
@@ -58,9 +58,13 @@ function linkTo(target: string): string {
 
 it.each<[string, string, () => string]>([
   ["the folder in which the server was started", "project", () => dirname(toolIn("project/bin"))],
-  ["the repository around it", "project/packages/one", () => dirname(toolIn("project/tools"))],
-  ["the repository, through a link", "project/packages/one", () => linkTo(dirname(toolIn("project/tools")))],
-  ["the repository itself", "project", () => dirname(toolIn("project"))],
+  ["the repository around the start folder", "project/packages/one", () => dirname(toolIn("project/tools"))],
+  [
+    "the repository around the start folder, through a link",
+    "project/packages/one",
+    () => linkTo(dirname(toolIn("project/tools"))),
+  ],
+  ["the root of the repository", "project", () => dirname(toolIn("project"))],
 ])("PATH of the server's own programs begins with this Node and leaves out %s", async (_, cwd, folder) => {
   const machine = dirname(toolIn("machine"));
   mkdirSync(join(root, "project/.git"), { recursive: true });

@@ -116,7 +116,7 @@ describe("commands that may run another command", () => {
     ["timeout $X ls", "timeout"],
     ["nohup", "nohup"],
     ["$X", "not written out"],
-    ["./x", "no plain name"],
+    ["./x", "not a plain program name"],
     ["find . $X", "find"],
     ["find . -exec sh -c x ;", "sh"],
     ["find . -exec sh -c x", "sh"],

@@ -196,7 +196,7 @@ describe("store: sqlite file", () => {
 describe("the durability of a change", () => {
   const said: SessionEvent = { type: "message", data: { message: {} } };
   it.each([
-    ["only the state, for a caller", [], false, "prompt"],
+    ["only the state, for a caller", [], false, "immediate"],
     ["only the state, before an effect", [], true, "barrier"],
     ["output of Claude Code", [said, notice("1")], false, "grouped"],
     ["output of Claude Code, before an effect", [said], true, "barrier"],

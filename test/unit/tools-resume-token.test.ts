@@ -43,7 +43,7 @@ describe("a session from disk", () => {
   });
 });
 
-it("no token is wrong if none is needed", () => {
+it("a token is never wrong if there is no secret", () => {
   expect(isWrongToken({ allowed: true, secret: undefined }, "local", { sessionId, token: "any" })).toBe(false);
   expect(isWrongToken(SECRET, "local", { sessionId, token: "any" })).toBe(true);
 });

@@ -44,7 +44,7 @@ const MAX_LENGTH = 60_000;
 /** Maximum characters of a paragraph, because `lexer` takes quadratic time. */
 const MAX_PARAGRAPH = 8_000;
 
-/** Matches a line that begins with 30 or more quote and list marks. */
+/** Matches a line that begins with 30 or more marks of nested quotes and lists. */
 const DEEP_NESTING = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){30}/m;
 
 export function readMarkdown(written: string): readonly Block[] {
@@ -163,7 +163,7 @@ function inlineOf(token: Token, depth: number): Inline[] {
   return token.tokens ? inlinesOf(token.tokens, depth + 1) : [withoutEntities(token.text)];
 }
 
-/** Returns a `link` for web and mail addresses, text and path for a path, and `raw` for all else. */
+/** Returns a `link` for web and mail addresses, text and path for a path, and for all else the source `raw` as text. */
 function linkOf({ href, raw }: Tokens.Link | Tokens.Image, inside: Inline[]): Inline[] {
   const to = withoutEntities(href);
   const safe = safeHref(to);

@@ -26,7 +26,7 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
     const body: ReplyBody = { prompt, idempotencyKey: key, whenBusy: isBusy ? whenBusy : "queue" };
     const path = `sessions/${encodeURIComponent(detail.id)}/reply`;
     if (prompt.trim() === "" || !(await attempt.run(() => post(path, body)))) return;
-    // Keeps a text with a new `key`, typed while sending: that text is the next prompt.
+    // Empties the field, unless the user has typed meanwhile: a changed text has a new `key`, and is the next prompt.
     if (draftFor(detail.id).key === key) change("");
   };
   const submit = (event: Event) => {
@@ -40,7 +40,7 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
     <form class={styles["reply"]} onSubmit={submit}>
       <textarea
         aria-label="Prompt"
-        placeholder={isBusy ? "Add to the running turn, or queue a prompt…" : "What is to be done next?"}
+        placeholder={isBusy ? "Add to the running turn, or queue a prompt…" : "What should Claude do next?"}
         rows={1}
         value={prompt}
         onInput={(event) => change(event.currentTarget.value)}

@@ -1,6 +1,6 @@
 /**
- * Place in the list, so that "back" from a session shows the opened row where it was, even if the list has changed. Stored in
- * `history.state`, so that a link to the list starts at the top.
+ * Scroll position of the list, so that "back" from a session shows the opened row where the user left it, even if the list has
+ * changed. Stored in `history.state`, so that a link to the list starts at the top.
  */
 interface SavedPlace {
   readonly scrolled: number;
@@ -11,22 +11,22 @@ interface SavedPlace {
 const ROW = "a[data-row]";
 
 export interface PlaceRestorer {
-  /** Restores the place; to be called after each render of the list. */
-  readonly put: () => void;
+  /** Scrolls to the saved place. Call after each render of the list. */
+  readonly restore: () => void;
   readonly end: () => void;
 }
 
 export function startPlaceRestorer(): PlaceRestorer {
-  let left = readSavedPlace(history.state);
+  let saved = readSavedPlace(history.state);
   let hasFocused = false;
   const remember = (row?: SavedPlace["row"]) => {
     const state: SavedPlace = { scrolled: scrollY, ...(row && { row }) };
     history.replaceState(state, "");
   };
   const onScrollEnd = () => remember(readSavedPlace(history.state)?.row);
-  // A user who scrolls, clicks or types is not moved.
+  // Stops restoring once the user scrolls, clicks or types.
   const onAct = () => {
-    left = undefined;
+    saved = undefined;
   };
   const onClick = ({ target }: Event) => {
     const link = target instanceof Element ? (target.closest("li")?.querySelector(ROW) ?? undefined) : undefined;
@@ -36,9 +36,9 @@ export function startPlaceRestorer(): PlaceRestorer {
   addEventListener("scrollend", onScrollEnd);
   addEventListener("click", onClick, { capture: true });
   for (const event of ACTS) addEventListener(event, onAct, { capture: true, passive: true });
-  const put = () => {
-    if (!left) return;
-    const { row, scrolled } = left;
+  const restore = () => {
+    if (!saved) return;
+    const { row, scrolled } = saved;
     const link = row && document.querySelector<HTMLElement>(`${ROW}[href="${CSS.escape(row.href)}"]`);
     if (!link) return scrollTo({ top: scrolled, behavior: "instant" });
     if (!hasFocused) link.focus({ preventScroll: true });
@@ -50,7 +50,7 @@ export function startPlaceRestorer(): PlaceRestorer {
     removeEventListener("click", onClick, { capture: true });
     for (const event of ACTS) removeEventListener(event, onAct, { capture: true });
   };
-  return { put, end };
+  return { restore, end };
 }
 
 const ACTS = ["wheel", "touchmove", "pointerdown", "keydown"];

@@ -11,12 +11,11 @@ export function isAtEnd(): boolean {
 
 const OPEN = "[data-request]:not([data-answered])";
 
-/** True if the section has an open request. */
 export function hasOpenRequest(section: Element): boolean {
   return section.querySelector(OPEN) !== null;
 }
 
-/** True at the place of `scrollToNews`: the end, or the top of an open request. */
+/** True if `scrollToNews` would move the page by less than `NEAR_END`. */
 export function isAtNews(section: Element): boolean {
   const card = section.querySelector(OPEN);
   if (!card || isAtEnd()) return isAtEnd() && (!card || belowTop(card) < NEAR_END);
@@ -29,7 +28,7 @@ export function scrollToNews(section: Element): void {
   else scrollToEnd();
 }
 
-/** Distance scrolled past the position in which the card is read from its top, px. */
+/** Distance by which `card` is scrolled above its place below the sticky header, px; negative if `card` starts lower. */
 function belowTop(card: Element): number {
   const { scrollMarginTop } = getComputedStyle(card);
   const { scrollPaddingTop } = getComputedStyle(document.documentElement);

@@ -61,7 +61,7 @@ function usePlaceRestorer(): void {
     return () => returningRef.current?.end();
   }, []);
   // Runs after each render of the list.
-  useLayoutEffect(() => returningRef.current?.put());
+  useLayoutEffect(() => returningRef.current?.restore());
 }
 
 function change(to: Partial<Filters>): void {

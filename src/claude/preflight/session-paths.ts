@@ -98,8 +98,8 @@ export async function checkInside(
 ): Promise<string> {
   // Not resolved as text, because `..` behind a link goes up from the link's target.
   const real = await findRealPath(isAbsolute(path) ? path : resolve(path));
-  const isTold = allowDirs.length === 0 || allowDirs.some((root) => isInside(resolve(path), root));
-  if (real === undefined && isTold) fileAccess.check(path, field);
+  const mayReveal = allowDirs.length === 0 || allowDirs.some((root) => isInside(resolve(path), root));
+  if (real === undefined && mayReveal) fileAccess.check(path, field);
   const row = findProtection([resolve(path), ...(real === undefined ? [] : [real])], closed, "enter");
   if (row)
     throw invalidArgument(field, `${path} belongs to ${row.why}: sessions cannot work there. Name another path.`);

@@ -9,7 +9,10 @@ import { settlesWithin } from "./control.ts";
 const Init = z.object({
   mcp_servers: z.array(z.object({ name: z.string(), status: z.string(), source: z.string().optional() })),
 });
-/** `source` of servers given at the start. The user's own servers may wait for a login that is not wanted. */
+/**
+ * `source` of MCP servers given at the start of the session. Only these count as failed if a login is missing: the user may not
+ * want to log in at every server of their own.
+ */
 const GIVEN = "dynamic";
 
 /** Returns the names of failed servers in a `system/init` message. */
@@ -27,7 +30,7 @@ export function failedServersNotice(failed: readonly string[]): AgentSignal {
 
 const Failed = z.object({ failed: z.array(z.string()) });
 
-/** Time limit for an answer, ms. Normally 20 ms. */
+/** Time limit for `mcpServerStatus`, ms. Claude Code normally answers within 20 ms. */
 const ANSWER_MS = 1_000;
 /** Maximum length of `name` in the message, characters. */
 const MAX_NAME = 60;

@@ -14,8 +14,8 @@ export async function judgeRequest(request: PermissionRequest, folders: Folders)
   const all = [...(named ?? []), ...(blockedPath === undefined ? [] : [blockedPath])];
   const { cwd, places, refused } = await locatePaths(all, folders);
   const paths = [...new Set(places.flatMap(({ named: path, real = path }) => [path, real]))];
-  const isTold = named !== undefined && refused.length === 0;
-  const risk = rateRisk({ toolName, input, places: isTold ? places : undefined });
+  const arePlacesKnown = named !== undefined && refused.length === 0;
+  const risk = rateRisk({ toolName, input, places: arePlacesKnown ? places : undefined });
   const isOutside = !isForFiles && places.some(({ isInside }) => !isInside);
   const problem = await findProblem(request, paths, folders);
   return {
@@ -30,8 +30,8 @@ export async function judgeRequest(request: PermissionRequest, folders: Folders)
 /** Returns the reason why no session may do this. For a tool with unknown path fields, any string may be a path. */
 async function findProblem({ input, toolName }: PermissionRequest, paths: readonly string[], folders: Folders) {
   const isForFiles = isFileTool(toolName);
-  const isTold = isForFiles || isShell(toolName) || isSessionTool(toolName);
-  const others = isTold ? [] : await findPossiblePaths(input, folders);
+  const hasKnownPaths = isForFiles || isShell(toolName) || isSessionTool(toolName);
+  const others = hasKnownPaths ? [] : await findPossiblePaths(input, folders);
   if (!others) return TOO_MANY;
   const access = isForFiles && !isEditor(toolName) ? "read" : "write";
   const closed = findProtection([...paths, ...others], folders.closed, access);

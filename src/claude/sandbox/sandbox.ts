@@ -11,8 +11,8 @@ import { checkSandboxedOptions } from "./sandboxed-options.ts";
 import { checkUserSettings } from "./user-settings.ts";
 
 /**
- * Confines a session with `--sandbox required`: Claude Code's own sandbox for shells, and the nearest possible settings for
- * Claude Code's own tools. The only definition of the paths and hosts open to a session.
+ * Confines a session with `--sandbox required`: commands by Claude Code's own sandbox, Claude Code's own tools by the settings
+ * that come nearest. The only definition of the paths and hosts open to a session.
  */
 
 /** Operator's settings. Every path is absolute. */
@@ -22,33 +22,33 @@ export interface SandboxPolicy {
   /** Paths that no session may read or write, even inside its folders. */
   readonly closed: readonly string[];
   /** Paths that no session may write: the code run by this server, the settings of Claude Code. */
-  readonly kept: readonly string[];
+  readonly writeProtected: readonly string[];
   /** Claude configuration folders of all principals, with logins and transcripts that no session may read. */
   readonly configFolders: readonly string[];
   /** Folders in which settings of a project may run commands. */
   readonly trusted: readonly string[];
 }
 
-interface Given {
+interface SandboxInput {
   readonly options: SessionOptions;
   readonly environment: Readonly<Record<string, string>>;
   readonly sandboxPolicy: SandboxPolicy;
   readonly rules: { readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
 }
 
-/** Additions to the options of a process. */
+/** Additions to the options of a Claude Code process. */
 export interface SandboxPlan {
   readonly environment: Record<string, string>;
   readonly sandbox: NonNullable<Options["sandbox"]>;
   /** Additional rules for Claude Code's own tools. */
   readonly ask: readonly string[];
   readonly deny: readonly string[];
-  /** Sets `settings.permissions`, where rules close files to the shell too. */
+  /** Value of `settings.permissions`. Deny rules there close files to commands too; `disallowedTools` alone does not. */
   readonly permissions: { readonly blockWritesOutsideWorkingDirectories: true; readonly deny?: string[] };
 }
 
 /** Throws PERMISSION_DENIED if the session cannot run in the sandbox. */
-export async function planSandbox({ environment, sandboxPolicy, options, rules }: Given): Promise<SandboxPlan> {
+export async function planSandbox({ environment, sandboxPolicy, options, rules }: SandboxInput): Promise<SandboxPlan> {
   checkSandboxedOptions(options);
   const sources = options.settingSources ?? ["user"];
   if (sources.includes("user")) await checkUserSettings(configFolder(environment));
@@ -68,7 +68,13 @@ export async function planSandbox({ environment, sandboxPolicy, options, rules }
       mayAutoAllow: ![...rules.ask, ...deny].some(({ toolName }) => SHELL_TOOLS.has(toolName)),
       domains: sandboxPolicy.domains,
       denyRead: closed,
-      denyWrite: [...closed, ...sandboxPolicy.kept, configFolder(environment), ...own, ...(deniesEdit ? folders : [])],
+      denyWrite: [
+        ...closed,
+        ...sandboxPolicy.writeProtected,
+        configFolder(environment),
+        ...own,
+        ...(deniesEdit ? folders : []),
+      ],
     }),
     ask: NETWORK_TOOLS,
     deny: [...UNSANDBOXED_TOOLS, ...fileRules(folders, own)],
@@ -77,8 +83,8 @@ export async function planSandbox({ environment, sandboxPolicy, options, rules }
 }
 
 /**
- * True if every server names exactly this folder: settings of a project run commands outside the sandbox, so a parent is not
- * enough.
+ * True if the `trustDirs` of each member of `all` name exactly this folder. A trusted parent is not enough, because settings of
+ * a project run commands outside the sandbox.
  */
 export async function isNamedByAll(cwd: string, all: readonly { readonly trustDirs: readonly string[] }[]) {
   const real = await realpath(cwd);
@@ -92,14 +98,18 @@ export async function isNamedByAll(cwd: string, all: readonly { readonly trustDi
 const PATH_TOOLS: ReadonlySet<string> = new Set(["Edit", "Read"]);
 const SHELL_TOOLS: ReadonlySet<string> = new Set(["Bash", "Monitor", "PowerShell"]);
 
-/** Tools of Claude Code that reach beyond the machine from outside the sandbox. Asked in every mode, so that rules decide. */
+/**
+ * Tools of Claude Code that reach beyond the machine from outside the sandbox. Need approval in every mode, so that this
+ * server's rules decide.
+ */
 const NETWORK_TOOLS = ["Artifact", "RemoteTrigger", "SendUserFile", "WebFetch", "WebSearch"];
 
 /** Tools that start programs outside the sandbox. */
 const UNSANDBOXED_TOOLS = ["LSP", "PowerShell", "REPL"];
 
 /**
- * Files in a session's folders that the sandbox closes to the shell. Also closed to file tools, which run outside the sandbox.
+ * Files that other programs execute. In a session's folders, Claude Code's sandbox refuses writes of commands to these files;
+ * `fileRules` refuses writes of file tools, which run outside the sandbox.
  */
 const EXECUTED_FILES = [
   ".bash_profile",
@@ -124,8 +134,8 @@ const EXECUTED_FILES = [
 ];
 
 function fileRules(folders: readonly string[], own: readonly string[]): string[] {
-  const later = folders.flatMap((folder) => EXECUTED_FILES.map((file) => `Edit(${rulePath(folder)}/${file})`));
-  return [...later, ...own.flatMap((path) => [`Edit(${rulePath(path)})`, `Edit(${rulePath(path)}/**)`])];
+  const inFolders = folders.flatMap((folder) => EXECUTED_FILES.map((file) => `Edit(${rulePath(folder)}/${file})`));
+  return [...inFolders, ...own.flatMap((path) => [`Edit(${rulePath(path)})`, `Edit(${rulePath(path)}/**)`])];
 }
 
 /** Returns the files with logins and conversations in Claude Code's configuration folder. */
@@ -141,12 +151,12 @@ async function findFolders({ additionalDirectories = [], cwd }: SessionOptions):
 }
 
 /**
- * Returns paths in the session's folders that are run outside the sandbox without another approval: programs in `PATH`, also
- * those started by Claude Code and this server, and settings of projects that the operator trusts.
+ * Returns the paths in the session's folders that take effect outside the sandbox without another approval: folders of `PATH`,
+ * whose programs Claude Code and this server start too, and settings of projects that the operator trusts.
  */
 async function findExecutedPaths(
   folders: readonly string[],
-  { PATH = "" }: Given["environment"],
+  { PATH = "" }: SandboxInput["environment"],
   { trusted }: SandboxPolicy,
 ) {
   const programs = PATH.split(delimiter).filter((folder) => isAbsolute(folder));
@@ -162,11 +172,11 @@ function ancestors(folder: string): string[] {
 }
 
 /** Removes the session's folders from `PATH`, because programs there would be started outside the sandbox, even `bwrap`. */
-async function withoutSessionPrograms({ PATH }: Given["environment"], folders: readonly string[]) {
+async function withoutSessionPrograms({ PATH }: SandboxInput["environment"], folders: readonly string[]) {
   return PATH === undefined ? {} : { PATH: (await programFolders(PATH, folders)).join(delimiter) };
 }
 
-/** Returns the readable deny rules of the session, and the operator's. */
+/** Returns the session's deny rules that can be parsed, and the operator's. */
 function parseDenyRules({ disallowedTools = [] }: SessionOptions, deny: readonly Rule[]): Rule[] {
   const own = disallowedTools.flatMap((text) => {
     const read = parseRule(text, "deny");
@@ -200,7 +210,7 @@ function buildSandbox({ sandbox: own = {} }: SessionOptions, bounds: Bounds): Sa
     network: {
       allowedDomains: [...bounds.domains],
       ...(network.deniedDomains && { deniedDomains: network.deniedDomains }),
-      // Otherwise a host outside the list is asked about, and let through if nothing is asked.
+      // Otherwise Claude Code asks about a host outside the list, and lets the command through in `bypassPermissions`.
       strictAllowlist: true,
       allowAllUnixSockets: false,
       allowLocalBinding: false,

@@ -127,15 +127,15 @@ export class Transcript {
   #end(ended: TurnEnded): Piece[] {
     const { costUsd, durationMs, message = "", numTurns, outcome, resultEventId, warnings = [] } = ended;
     const said = resultEventId === undefined ? "" : this.#result;
-    const isTold = said !== "" && said === this.#lastText;
-    const texts = [isTold ? "" : said, message, ...warnings].filter((text) => text !== "");
+    const isShown = said !== "" && said === this.#lastText;
+    const texts = [isShown ? "" : said, message, ...warnings].filter((text) => text !== "");
     this.#calls.clear();
     this.#result = "";
     this.#lastText = "";
     return [
       block(`### Result: ${outcome}`),
       block(
-        `${count(numTurns, "model call")}, ${duration(durationMs)}, ${usd(costUsd)}${isTold ? "; the text above" : ""}`,
+        `${count(numTurns, "model call")}, ${duration(durationMs)}, ${usd(costUsd)}${isShown ? "; the text above" : ""}`,
       ),
       ...texts.map((text) => block(quote(text))),
     ];

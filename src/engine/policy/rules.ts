@@ -6,8 +6,8 @@ import { whyUnclear } from "../../security/shell/unclear-paths.ts";
 import { matchesPath, type Bases } from "./rule-path.ts";
 
 /**
- * Evaluates rules for a request: deny beats ask, ask beats allow. An allow rule has to cover all of the request, a deny or ask
- * rule any part (`widely`).
+ * Evaluates rules for a request: deny beats ask, ask beats allow. An allow rule has to cover all of the request; for a deny or
+ * ask rule any part is enough (`widely`).
  */
 
 export interface Rules extends Readonly<Record<RuleBehavior, readonly Rule[]>> {
@@ -17,7 +17,7 @@ export interface Rules extends Readonly<Record<RuleBehavior, readonly Rule[]>> {
 export interface Verdict {
   readonly behavior: RuleBehavior;
   readonly rule: string;
-  /** Reason why the command cannot be parsed. The rule may not be meant. */
+  /** Set if the command cannot be parsed: the reason. `rule` then only may concern the command. */
   readonly unclear?: string;
 }
 
@@ -40,7 +40,7 @@ interface Unchecked {
   readonly why: string;
 }
 
-/** Returns the first rule that may match a shell command, if the text hides the programs or the files used. */
+/** Returns the first rule that may match a shell command, if the text of the command hides the programs or the files used. */
 export function uncheckedBy(denying: readonly Rule[], ask: PermissionRequest): Unchecked | undefined {
   const { input, toolName } = ask;
   const unread = typeof input["command"] === "string" ? whyUnclear(input["command"]) : undefined;
@@ -50,7 +50,10 @@ export function uncheckedBy(denying: readonly Rule[], ask: PermissionRequest): U
   );
 }
 
-/** Returns a deny or ask rule that may match an unparsable command. An approver decides, unless a rule allows just it. */
+/**
+ * Returns a deny or ask rule that may match an unparsable command. An approver then decides, unless a rule allows exactly this
+ * text (`isTheCommand`).
+ */
 function unclearBy(rules: readonly Rule[], { input, toolName }: PermissionRequest): Unchecked | undefined {
   const shell = shellOf(toolName);
   const { command } = input;

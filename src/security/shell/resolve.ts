@@ -7,14 +7,14 @@ export function resolveCommand(words: ShellCommand): CommandReading {
   const [written, ...args] = words;
   if (written === undefined) return opaque(words, "the name of a program in it is not written out");
   const name = bareName(written);
-  if (name === undefined) return opaque(words, `${written.slice(0, 50)} is no plain name of a program`);
+  if (name === undefined) return opaque(words, `${written.slice(0, 50)} is not a plain program name`);
   const own: ShellCommand = [name, ...args];
   if (name === "git") return resolveGit(own, args);
   const inner = WRAPPERS.get(name)?.(args);
   if (inner !== undefined) return inner === "none" ? { commands: [own] } : withInner(own, resolveCommand(inner));
   if (name === "find") return resolveFind(own, args);
   const isPlain = WRAPPERS.has(name) ? false : (hasPlainForm(name, args) ?? !isRunner(name));
-  return isPlain ? { commands: [own] } : opaque(own, `${name} can run another command, as it is called there`);
+  return isPlain ? { commands: [own] } : opaque(own, `${name} can run another command in this form`);
 }
 
 function opaque(command: ShellCommand, problem: string): CommandReading {
@@ -135,5 +135,5 @@ function resolveGit(own: ShellCommand, args: ShellCommand): CommandReading {
   const commands: ShellCommand[] = at === 0 ? [own] : [own, ["git", ...rest]];
   if (args.length === 0 || (rest.length === 0 && at > 0)) return { commands };
   const isPlain = hasPlainForm("git", rest) ?? false;
-  return isPlain ? { commands } : { commands, problem: "git can run another command, as it is called there" };
+  return isPlain ? { commands } : { commands, problem: "git can run another command in this form" };
 }

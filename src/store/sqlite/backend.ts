@@ -112,7 +112,7 @@ export class SqliteBackend implements SessionBackend {
       this.#assertOpen();
       await this.#access.assertSame();
       const since = this.#self.clock.tick();
-      await this.#writer.write("prompt", (db) => renewLease(db, this.#self, ttlMs));
+      await this.#writer.write("immediate", (db) => renewLease(db, this.#self, ttlMs));
       this.#liveness.noteRenewal(ttlMs, since);
       // Looks at the leases of other nodes, too: the time since an expiry counts from the first look.
       await this.#livingNodes();
@@ -153,11 +153,11 @@ export class SqliteBackend implements SessionBackend {
         if (!hasSession(db, id)) throw new NoAnswerError(`there is no session ${id} to answer`);
         return replyTo(db, id, command.id);
       };
-      const known = await this.#change(id, "prompt", (db) => reply(db) ?? postCommand(db, posting, now));
+      const known = await this.#change(id, "immediate", (db) => reply(db) ?? postCommand(db, posting, now));
       const answer = known ?? (await this.#awaitReply(id, timeoutMs, reply));
       if (answer) return answer;
       // Accepts an answer at the last moment.
-      const late = await this.#change(id, "prompt", (db) => reply(db) ?? withdrawCommand(db, posting));
+      const late = await this.#change(id, "immediate", (db) => reply(db) ?? withdrawCommand(db, posting));
       if (late) return late;
       throw new NoAnswerError(`the command was not answered within ${String(timeoutMs)} ms`);
     },
@@ -174,10 +174,10 @@ export class SqliteBackend implements SessionBackend {
       const living = await this.#livingNodes();
       const found = await this.#read((db) => endedSessions(db, { ...query, living }));
       const deleted = await Promise.all(
-        found.map(async (ended) => this.#change(ended.id, "prompt", (db) => deleteSession(db, ended))),
+        found.map(async (ended) => this.#change(ended.id, "immediate", (db) => deleteSession(db, ended))),
       );
-      while (await this.#writer.write("prompt", clearStep));
-      while (await this.#writer.write("prompt", shrinkStep));
+      while (await this.#writer.write("immediate", clearStep));
+      while (await this.#writer.write("immediate", shrinkStep));
       return deleted.filter(Boolean).length;
     },
   };
@@ -220,7 +220,7 @@ export class SqliteBackend implements SessionBackend {
       inHand.add(id);
       const ack = async (reply: CommandReply): Promise<void> => {
         const text = JSON.stringify(reply);
-        await this.#change(sessionId, "prompt", (db) => answerCommand(db, lease, id, text));
+        await this.#change(sessionId, "immediate", (db) => answerCommand(db, lease, id, text));
         inHand.delete(id);
       };
       if ("command" in next) yield { command: next.command, ack };
@@ -281,7 +281,7 @@ export class SqliteBackend implements SessionBackend {
     const owner = nodeId === null ? undefined : { nodeId, alive: await isAlive({ ...row, nodeId }) };
     // Settles nothing for a living owner, who stores the state again. If the write fails, the columns stay unchanged.
     if (!row.isSettled && !owner?.alive)
-      await this.#writer.write("prompt", (db) => settleUnreadable(db, row)).catch(() => undefined);
+      await this.#writer.write("immediate", (db) => settleUnreadable(db, row)).catch(() => undefined);
     return recordOf(row, owner);
   }
 

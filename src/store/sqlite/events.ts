@@ -34,7 +34,7 @@ const RELAXED: ReadonlySet<EventType> = new Set(["message", "notice", "backgroun
  */
 export function urgencyOf({ acted = false, events }: Pick<Append, "acted" | "events">): Urgency {
   if (acted || events.some(({ type }) => !RELAXED.has(type))) return "barrier";
-  return events.length > 0 ? "grouped" : "prompt";
+  return events.length > 0 ? "grouped" : "immediate";
 }
 
 /** Makes the texts now, although the returned function runs later. The function throws `FencedError`. */

@@ -5,15 +5,15 @@ import { checkReadable } from "./connect/migrations.ts";
 
 /**
  * Urgency of a write:
- * - `barrier`: on the disk before it is acknowledged, with all writes before.
- * - `prompt`: written at once, and survives the process but not the machine.
- * - `grouped`: like `prompt`, but may wait a little for others to share the cost.
+ * - `barrier`: on the disk before the write is acknowledged, with all earlier writes.
+ * - `immediate`: written at once; survives the end of the process but not of the machine.
+ * - `grouped`: like `immediate`, but may wait a little, to share a transaction with later writes.
  */
-export type Urgency = "barrier" | "prompt" | "grouped";
+export type Urgency = "barrier" | "immediate" | "grouped";
 
 /**
  * Grouped writes wait for `GROUP_COSTS` times the duration of the last commit, so that commits take at most a fifth of the
- * time; but at most `GROUP_MS`, and not if `GROUP_EVENTS` events wait. The first after a pause does not wait.
+ * time; but at most `GROUP_MS`, and not if `GROUP_EVENTS` events wait. The first write after a pause does not wait.
  */
 const [GROUP_COSTS, GROUP_MS, GROUP_EVENTS] = [4, 50, 64];
 /** Maximum number of jobs in one transaction, because a transaction holds up everything else. */
@@ -75,7 +75,8 @@ export class Writer {
   #drainSoon(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    // Skips an empty queue, whose jobs another drain has taken: a drain of nothing would end before `#draining` is set.
+    // An empty queue must not start `#drain`, which would end before `??=` has assigned: `#draining` would stay set, and
+    // nothing would drain again.
     if (this.#queue.length > 0) this.#draining ??= this.#drain();
   }
 

@@ -36,7 +36,10 @@ type Input = z.infer<typeof Input>;
 const NAME = "claude_code";
 const ADVANCED = Object.keys({ ...AdvancedOptions.shape, ...PromptOptions.shape });
 
-/** Short forms: full schemas would more than double `tools/list`. Errors name wrong fields. */
+/**
+ * Short schemas for `tools/list`, which full ones would more than double. Arguments are checked by `Input`, and errors name the
+ * wrong field.
+ */
 const ADVERTISED: Advertised = {
   attachments: ADVERTISED_ATTACHMENTS,
   // Some clients refuse an object without `properties`. The description repeats the options because many clients have no
@@ -59,7 +62,8 @@ export const claudeCode = defineTool({
   description:
     "Start Claude Code as a background agent that outlives the call. Returns at once, or with the result or actions[] that come within waitMs. Poll it and answer its requests with claude_code_check; continue with claude_code_reply.",
   input: Input,
-  // Also accepted beside `prompt`; listing the options twice would cost every model a page of context.
+  // Options beside `prompt`: accepted, but listed only in `advanced`, because a second list would cost every model a page of
+  // context.
   unlisted: ADVANCED,
   advertised: ADVERTISED,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },

@@ -103,8 +103,8 @@ function deniedBy({ data, type }: StoredEvent, { include }: Form): string | unde
   if (type === "notice" && data.kind === "denial")
     return include.progressEvents ? Denied.safeParse(data.details).data?.tool_use_id : undefined;
   if (type !== "permission.answered" && type !== "question.answered") return undefined;
-  const isTold = data.message !== undefined && data.by !== CALLER;
-  return data.behavior === "deny" && isTold ? data.requestId : undefined;
+  const hasReason = data.message !== undefined && data.by !== CALLER;
+  return data.behavior === "deny" && hasReason ? data.requestId : undefined;
 }
 
 /** Maximum number of events to search. */

@@ -3,8 +3,8 @@ import type { PermissionRequest } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
 import type { Form } from "./needs-input.ts";
 
-/** Decision of a person, without the request and the name of the person. */
-export type Decided = Pick<AnswerRequest, "decision" | "denyMessage" | "updatedInput">;
+/** Answer of a person in a form, without the id of the request and the name of the person. */
+export type FormDecision = Pick<AnswerRequest, "decision" | "denyMessage" | "updatedInput">;
 
 export interface SessionContext {
   readonly cwd: string;
@@ -18,29 +18,32 @@ export interface SessionContext {
 export interface FirstForm {
   /** Content of the first form. */
   readonly filled: JsonObject;
-  /** Set if the request is denied from now on. Message for Claude Code if the second form gives no reason. */
+  /**
+   * Message to Claude Code if the second form brings no reason. Set only if the first form denies: the request counts as denied
+   * at once, whatever the second form brings.
+   */
   readonly denial?: string;
 }
 
 export interface FormKind {
   /** The first lines must name the subject, because Claude Code's terminal shows only three lines of a message. */
-  show(request: PermissionRequest, place: SessionContext): Form;
+  show(request: PermissionRequest, context: SessionContext): Form;
   /**
-   * Returns a value if a second form has to ask for text. Some clients cannot submit an empty text field, so the first form has
-   * no text field.
+   * Returns the state after the first form if a second form must ask for text; otherwise `undefined`. The first form has no
+   * text field, because some clients cannot submit an empty one.
    */
-  begun(request: PermissionRequest, content: Record<string, unknown>): FirstForm | undefined;
-  showSecond(request: PermissionRequest, place: SessionContext, filled: JsonObject): Form;
+  readFirst(request: PermissionRequest, content: Record<string, unknown>): FirstForm | undefined;
+  showSecond(request: PermissionRequest, context: SessionContext, filled: JsonObject): Form;
   /** Reads the content of both forms together. Returns `undefined` if the content is no answer. */
-  read(request: PermissionRequest, content: Record<string, unknown>): Decided | undefined;
+  read(request: PermissionRequest, content: Record<string, unknown>): FormDecision | undefined;
   /** Message for Claude Code if the user declines. */
   readonly declined: string;
 }
 
-/** Maximum number of characters of a text beside a decision. */
+/** Maximum length of the text in `reasonForm`, characters. */
 export const MAX_REASON = 2_000;
 
-/** Returns the form for a reason, or for changes wanted. */
+/** Returns a form with one text field: the reason of a denial, or the wanted changes of a plan. */
 export function reasonForm(head: string, key: string, title: string): Form {
   const field = { type: "string" as const, title, description: "Message to Claude Code.", maxLength: MAX_REASON };
   return { message: `${head}\n${CLOSE}`, schema: { type: "object", properties: { [key]: field }, required: [] } };

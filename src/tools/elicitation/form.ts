@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
-import type { FirstForm, Decided, FormKind } from "./form-kind.ts";
+import type { FirstForm, FormDecision, FormKind } from "./form-kind.ts";
 import type { Form, FormAnswer } from "./needs-input.ts";
 import { PERMISSION } from "./permission-form.ts";
 import { PLAN } from "./plan-form.ts";
@@ -35,13 +35,13 @@ export function buildForm(
   const named = title === undefined ? "" : ` "${toOneLine(title, MAX_TITLE)}"`;
   const where = `Session${named} in ${toOneLine(cwd, MAX_FOLDER)}`;
   const kind = kindOf(request);
-  const place = { cwd, where, unchecked };
-  const form = filled ? kind.showSecond(request, place, filled) : kind.show(request, place);
+  const context = { cwd, where, unchecked };
+  const form = filled ? kind.showSecond(request, context, filled) : kind.show(request, context);
   return again ? { ...form, message: `${AGAIN}${form.message}` } : form;
 }
 
 /** `dismissed`: closed without an answer. `unclear`: filled in, but no answer. */
-export type Verdict = Decided | { readonly begun: FirstForm } | "dismissed" | "unclear";
+export type Verdict = FormDecision | { readonly first: FirstForm } | "dismissed" | "unclear";
 
 /** `filled` is the content of the first form if `answer` is for the second; `last` forbids a further form. */
 export function readForm(
@@ -57,8 +57,8 @@ export function readForm(
   }
   if (answer.action !== "accept")
     return answer.action === "cancel" ? "dismissed" : { decision: "deny", denyMessage: kind.declined };
-  const begun = last ? undefined : kind.begun(request, answer.content);
-  return begun ? { begun } : (kind.read(request, answer.content) ?? "unclear");
+  const first = last ? undefined : kind.readFirst(request, answer.content);
+  return first ? { first } : (kind.read(request, answer.content) ?? "unclear");
 }
 
 function kindOf({ kind, toolName }: PermissionRequest): FormKind {

@@ -34,7 +34,7 @@ export const PERMISSION: FormKind = {
       },
     };
   },
-  begun(_, content) {
+  readFirst(_, content) {
     const filled = Filled.safeParse(content).data;
     if (filled?.decision !== "deny" || filled.message?.trim()) return undefined;
     return { filled: { decision: "deny" }, denial: PERMISSION.declined };

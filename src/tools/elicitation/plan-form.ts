@@ -17,9 +17,9 @@ export const PLAN: FormKind = {
     const { plan: written } = input;
     const plan = typeof written === "string" && written !== "" ? written : "(no plan was written)";
     const { isWhole, lines } = inFewLines(`Carry out this plan of Claude Code? ${plan}`);
-    const isTold = isWhole && !plan.includes("\n");
+    const isShownWhole = isWhole && !plan.includes("\n");
     return {
-      message: [...lines, ...(isTold ? [] : [indentedBlock(plan, ROOM), ""]), where].join("\n"),
+      message: [...lines, ...(isShownWhole ? [] : [indentedBlock(plan, ROOM), ""]), where].join("\n"),
       schema: {
         type: "object",
         properties: {
@@ -35,7 +35,7 @@ export const PLAN: FormKind = {
       },
     };
   },
-  begun(_, content) {
+  readFirst(_, content) {
     const filled = Filled.safeParse(content).data;
     if (filled?.decision !== "keep_planning" || filled.feedback?.trim()) return undefined;
     return { filled: { decision: "keep_planning" }, denial: PLAN.declined };

@@ -35,7 +35,7 @@ export const QUESTION: FormKind = {
       },
     };
   },
-  begun({ input }, content) {
+  readFirst({ input }, content) {
     const questions = questionsIn(input);
     const places = questions.map((_, index) => index + 1);
     const isOpen = questions.some((question, index) => wantsWords(question, content, index));

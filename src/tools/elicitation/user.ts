@@ -124,8 +124,8 @@ async function settle(
     await deps.engine.pass(principal, view.id, { requestId, from: USER, why: decided });
     return decided;
   }
-  if ("begun" in decided) {
-    await deps.engine.fill(principal, view.id, { requestId, from: USER, ...decided.begun });
+  if ("first" in decided) {
+    await deps.engine.fill(principal, view.id, { requestId, from: USER, ...decided.first });
     return "begun";
   }
   try {

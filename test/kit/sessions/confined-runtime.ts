@@ -17,7 +17,7 @@ const guards = await Guards.find({ forceReaper: false });
 const NOTHING_PROTECTED: ClaudeDependencies["protection"] = {
   closed: async () => Promise.resolve([]),
   sandbox: async ({ sandboxDomains: domains }) =>
-    Promise.resolve({ domains, closed: [], kept: [], configFolders: [], trusted: [] }),
+    Promise.resolve({ domains, closed: [], writeProtected: [], configFolders: [], trusted: [] }),
 };
 
 /** A runtime that knows only the user `ann`, under `confinement`. */

@@ -12,7 +12,7 @@ import { retryWhileBusy } from "./faults.ts";
 
 /** Opens a file, or creates a missing one, and migrates the file to this version. */
 export async function openConnection(file: string, log: Logger, connect = openDatabase): Promise<Connection> {
-  await makePrivate(file, log);
+  await createPrivateFile(file, log);
   const database = await connect(file);
   try {
     return await retryWhileBusy(() => prepare(database, file, log));
@@ -22,7 +22,7 @@ export async function openConnection(file: string, log: Logger, connect = openDa
   }
 }
 
-/** Opens a database closed to other processes. Leaves nothing on the disk, and ends with its connection. */
+/** Opens a database in memory, closed to other processes. Leaves nothing on the disk, and ends with its connection. */
 export async function openInMemory(): Promise<Connection> {
   const database = await openDatabase(":memory:");
   database.exec("PRAGMA temp_store = MEMORY; PRAGMA auto_vacuum = INCREMENTAL");
@@ -31,8 +31,11 @@ export async function openInMemory(): Promise<Connection> {
   return connection;
 }
 
-/** Makes the file readable for its owner only, because the logs hold texts of people and of their machines. */
-async function makePrivate(file: string, log: Logger): Promise<void> {
+/**
+ * Creates a missing file, and lets only its owner read the file, because the logs hold texts of people and of their machines.
+ * Throws StoreError for a folder on a network.
+ */
+async function createPrivateFile(file: string, log: Logger): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   if ((await findNetworkKind(folder)) !== undefined) throw new StoreError("network", file);
@@ -45,8 +48,8 @@ async function makePrivate(file: string, log: Logger): Promise<void> {
 }
 
 /**
- * Prepares the connection. The order matters: without the timeout, the second of two processes that begin together fails at the
- * next statement.
+ * Sets the pragmas and migrates. `busy_timeout` comes first: otherwise, of two processes that start together, the second fails
+ * at the next statement.
  */
 function prepare(database: Database, file: string, log: Logger): Connection {
   database.exec("PRAGMA busy_timeout = 20");
@@ -72,7 +75,7 @@ const sql = {
 /** Chooses the journal. Returns true for a write-ahead log, which is faster and lets readers continue during a write. */
 function chooseJournal(db: Connection, file: string, log: Logger): boolean {
   const version = db.get(sql.version, Version)?.version ?? "";
-  const fixed = sharesWriteAheadLog(version);
+  const fixed = isWriteAheadLogSafe(version);
   if (fixed && db.get(sql.writeAhead, Journal)?.journal_mode === "wal") {
     db.execute("PRAGMA synchronous = NORMAL");
     return true;
@@ -88,8 +91,8 @@ function chooseJournal(db: Connection, file: string, log: Logger): boolean {
 }
 
 /**
- * Switches to a rollback journal, unless another process has the file open. Then the other processes move the log's content
- * into the file, and this process never does.
+ * Switches to a rollback journal. Returns false if another process has the file open: then the write-ahead log stays, and this
+ * process leaves moving its content into the file to the others (`wal_autocheckpoint = 0`).
  */
 function leaveWriteAheadLog(db: Connection): boolean {
   try {
@@ -101,14 +104,17 @@ function leaveWriteAheadLog(db: Connection): boolean {
   return false;
 }
 
-/** First fixed versions. Earlier, two connections writing at the same moment could damage the file (the "WAL-reset bug"). */
+/**
+ * First patch of each minor version of SQLite 3 without the "WAL-reset bug", by which two connections that write at the same
+ * moment can damage the file.
+ */
 const FIXED: readonly (readonly [minor: number, patch: number])[] = [
   [44, 6],
   [50, 7],
   [51, 3],
 ];
 
-function sharesWriteAheadLog(version: string): boolean {
+function isWriteAheadLogSafe(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
   const line = FIXED.find(([fixedMinor]) => fixedMinor === minor);
   return major > 3 || minor > 51 || (line !== undefined && patch >= line[1]);

@@ -6,12 +6,12 @@ import type { AnySessionAction, ArgumentsOf, Fields, SessionAction } from "../..
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { actingCaller } from "../../scope.ts";
 
-/** Action as offered by `claude_code_session`. The call has the fields of all actions side by side. */
+/** Action as offered by `claude_code_session`, whose input has the fields of all actions side by side. */
 export interface OfferedAction {
   readonly name: string;
   readonly scope: Scope;
   readonly fields: Fields;
-  /** `given` has the arguments except `action`, each already valid by its schema. */
+  /** `given` has all arguments of the call except `action`. Each is valid by its own schema; `run` checks the set. */
   run(given: JsonObject, call: ToolCall, deps: ToolDeps): Promise<JsonObject>;
 }
 

@@ -93,12 +93,12 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
 function unusualFields({ state, unreadable }: SessionRecord, requested: JsonObject): readonly (JsonObject | false)[] {
   const { lastOutcome, process, queue } = state;
   const status = statusOf(state);
-  const isTold = lastOutcome === null || lastOutcome === "done" || (status !== "error" && status !== "idle");
+  const isUnremarkable = lastOutcome === null || lastOutcome === "done" || (status !== "error" && status !== "idle");
   const held = queue.filter((prompt) => prompt.held).length;
   return [
     unreadable !== undefined && { errorSubtype: UNREADABLE },
     Object.keys(requested).length > 0 && { requested },
-    !isTold && { lastOutcome },
+    !isUnremarkable && { lastOutcome },
     queue.length > 0 && { queued: queue.length },
     held > 0 && { held },
     processFields(process)["waitsForSlot"] === true && { waitsForSlot: true },
