@@ -4,7 +4,7 @@ import { render } from "preact";
 import { App } from "./app.tsx";
 import { startRetries } from "./net/backoff.ts";
 import { startNotifications } from "./requests/notify.ts";
-import { startList } from "./sessions/list.ts";
+import { clearListAtSignOut } from "./sessions/list.ts";
 import { startSession } from "./state/sign-in.ts";
 import { startClock } from "./state/clock.ts";
 import { startKeys } from "./state/keys.ts";
@@ -18,7 +18,7 @@ startRouting();
 startRetries();
 startClock();
 startKeys();
-startList();
+clearListAtSignOut();
 startNotifications();
 
 const root = document.getElementById("app");

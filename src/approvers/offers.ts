@@ -6,8 +6,9 @@ import type { Append, Logger, SessionBackend, SessionRecord } from "../engine/po
 import type { ApproverPort, Offered, OfferedSession, OfferVerbs, Reception } from "./approver.ts";
 
 /**
- * Offers requests to approvers: follows all sessions of this server, offers each request on the approver's turn, and withdraws
- * the request after the turn. Approvers that fetch requests themselves have no port and are skipped.
+ * Offers requests to approvers: follows all sessions of this server, offers each request to the approver that the approval
+ * chain names, and withdraws the offer once another approver is asked or the request is answered. Approvers that fetch requests
+ * themselves have no port and are skipped.
  */
 
 export interface OffersOptions {
@@ -18,7 +19,7 @@ export interface OffersOptions {
   readonly log: Pick<Logger, "error" | "warn">;
 }
 
-interface ApproverTurn {
+interface CurrentOffer {
   readonly sessionId: string;
   readonly requestId: string;
   readonly name: ApproverName;
@@ -26,7 +27,10 @@ interface ApproverTurn {
   readonly at: number;
 }
 
-/** Naming an approver in `--approvals` grants these scopes, as for a deciding program. */
+/**
+ * Scopes that the operator grants an approver by naming it in `--approvals`: with `decide`, answers may go beyond
+ * `--caller-approves`.
+ */
 const SCOPES: readonly Scope[] = ["approve", "decide"];
 
 export class Offers {
@@ -34,18 +38,18 @@ export class Offers {
   /** Open requests by `sessionId`, from the state after the last change. */
   readonly #open = new Map<string, readonly OpenRequest[]>();
   /** Current offers, by `requestId`. */
-  readonly #offered = new Map<string, ApproverTurn>();
+  readonly #offered = new Map<string, CurrentOffer>();
 
   constructor(options: OffersOptions) {
     this.#options = options;
   }
 
-  /** Handles a change of a session once durable. Never throws and never waits. */
+  /** Handles a change of a session after the change is stored. Never throws and never waits. */
   onAppended(sessionId: string, { at, events, state: { requests } }: Append): void {
     if (requests.length === 0) this.#open.delete(sessionId);
     else this.#open.set(sessionId, requests);
-    for (const turn of this.#offered.values())
-      if (turn.sessionId === sessionId && !this.#findOpen(turn)) this.#end(turn);
+    for (const offer of this.#offered.values())
+      if (offer.sessionId === sessionId && !this.#findOpen(offer)) this.#end(offer);
     for (const { data, type } of events) {
       if (type === "permission.asked" || type === "question.asked") {
         this.#begin({ sessionId, requestId: data.requestId, at }, data);
@@ -57,34 +61,36 @@ export class Offers {
     }
   }
 
-  /** No-op if the request's approver has no port, or the request was answered at once (by a rule, for example). */
-  #begin(which: Omit<ApproverTurn, "name" | "port">, request?: PermissionRequest): void {
+  /**
+   * No-op if the approver of the request has no port, or if the request is no longer open (answered by a rule, for example).
+   */
+  #begin(which: Omit<CurrentOffer, "name" | "port">, request?: PermissionRequest): void {
     const { sessionId, requestId } = which;
     const open = this.#find(sessionId, requestId);
     const name = open?.approver;
     const port = name === undefined ? undefined : this.#options.ports.get(name);
     if (!open || name === undefined || !port) return;
-    const turn = { ...which, name, port };
-    this.#offered.set(requestId, turn);
-    this.#offer(turn, open, request).catch((error: unknown) => this.#failed(turn, error));
+    const offer = { ...which, name, port };
+    this.#offered.set(requestId, offer);
+    this.#offer(offer, open, request).catch((error: unknown) => this.#failed(offer, error));
   }
 
-  async #offer(turn: ApproverTurn, open: OpenRequest, given: PermissionRequest | undefined): Promise<void> {
-    const { requestId, sessionId } = turn;
+  async #offer(offer: CurrentOffer, open: OpenRequest, given: PermissionRequest | undefined): Promise<void> {
+    const { requestId, sessionId } = offer;
     const { store } = this.#options;
     const record = store.rows.get(sessionId);
     record.catch(() => undefined);
     const request = given ?? requestOf((await store.log.read(sessionId, open.eventId, 1)).at(0));
     const known = await record;
-    if (!request || !known || this.#offered.get(requestId) !== turn) return;
+    if (!request || !known || this.#offered.get(requestId) !== offer) return;
     const session = offeredSession(known);
-    const reception = await turn.port.offer(this.#buildOffer(turn, { session, request, open }));
-    if (reception.is !== "withdrawn") await this.#report(turn, session, reception);
+    const reception = await offer.port.offer(this.#buildOffer(offer, { session, request, open }));
+    if (reception.is !== "withdrawn") await this.#report(offer, session, reception);
   }
 
   /** Reports `reception` to the approval chain: delivered, or unreachable so that the next approver is asked. */
   async #report(
-    { name: approver, requestId, sessionId }: ApproverTurn,
+    { name: approver, requestId, sessionId }: CurrentOffer,
     { principal }: OfferedSession,
     reception: Exclude<Reception, { is: "withdrawn" }>,
   ): Promise<void> {
@@ -100,32 +106,32 @@ export class Offers {
     }
   }
 
-  #buildOffer(turn: ApproverTurn, about: Pick<Offered, "request" | "open" | "session">): Offered {
-    const { at, name, requestId, sessionId } = turn;
+  #buildOffer(offer: CurrentOffer, about: Pick<Offered, "request" | "open" | "session">): Offered {
+    const { at, name, requestId, sessionId } = offer;
     const caller = { principal: about.session.principal, scopes: SCOPES };
     return {
       ...about,
       sessionId,
       at,
-      until: () => deadlineOf(this.#findOpen(turn)),
+      until: () => deadlineOf(this.#findOpen(offer)),
       answer: async (given) => {
         await this.#options.engine().answer(caller, sessionId, { ...given, requestId, by: name });
       },
     };
   }
 
-  #failed({ name, requestId, sessionId }: ApproverTurn, error: unknown): void {
+  #failed({ name, requestId, sessionId }: CurrentOffer, error: unknown): void {
     const why = { approver: name, sessionId, requestId, error: String(error) };
     this.#options.log.error("a request could not be offered", why);
   }
 
-  #end({ port, requestId }: ApproverTurn): void {
+  #end({ port, requestId }: CurrentOffer): void {
     this.#offered.delete(requestId);
     port.withdraw(requestId);
   }
 
   /** Returns the request while it is with this approver, otherwise `undefined`. */
-  #findOpen({ name, requestId, sessionId }: ApproverTurn): OpenRequest | undefined {
+  #findOpen({ name, requestId, sessionId }: CurrentOffer): OpenRequest | undefined {
     const open = this.#find(sessionId, requestId);
     return open?.approver === name ? open : undefined;
   }

@@ -7,11 +7,11 @@ import { isExecutable, programFolders } from "../security/find-program.ts";
 import { binaryPackage, SDK, SDK_VERSION, type Pinned } from "../packages/pinned.ts";
 import { findInstalledSdk, readPackageVersion } from "./sdk.ts";
 
-/** Lists the places of Claude Code on this machine. Starts nothing. */
+/** Finds Claude Code on this machine. Starts nothing. */
 
 /**
- * Returns the Claude Codes of the pinned version that npm has installed beside the Agent SDK or this program: none if left out
- * or unsupported on this platform, two if npm installed a package for each C library.
+ * Returns each Claude Code of the pinned version that npm has installed beside the Agent SDK or this program: none if optional
+ * packages were left out or the platform is unsupported, two if npm installed both the glibc and the musl package.
  */
 export function bundledClaudes(): string[] {
   const beside = findInstalledSdk();
@@ -35,7 +35,7 @@ let glibc: boolean | undefined;
 
 function hasGlibc(): boolean {
   if (glibc !== undefined) return glibc;
-  // Otherwise a report looks up names in the network.
+  // Otherwise `getReport` looks up the host names of open connections.
   Object.assign(process.report, { excludeNetwork: true });
   const report: { readonly header?: { readonly glibcVersionRuntime?: string } } = process.report.getReport();
   glibc = report.header?.glibcVersionRuntime !== undefined;
@@ -53,7 +53,7 @@ function resolveFolder(require: NodeJS.Require, name: string): string | undefine
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Places of the user's own Claude Code, in search order: `PATH`, then the places of its installers. */
+/** Lists files that may be the user's own Claude Code, in search order: in `PATH`, then where installers put it. */
 export async function userClaudeFiles(
   environment: Environment,
   home = homeOf(environment),
@@ -71,7 +71,7 @@ function installerFiles(environment: Environment, home: string): string[] {
   const ofPackage = join("@anthropic-ai", "claude-code", "bin", "claude.exe");
   const prefix = environment["NPM_CONFIG_PREFIX"] ?? environment["npm_config_prefix"];
   const prefixes = [...(prefix === undefined || prefix === "" ? [] : [prefix]), dirname(dirname(process.execPath))];
-  // Native installer, its predecessor, npm (global folder), Homebrew.
+  // In this order: native installer, its predecessor, npm (global folder), Homebrew.
   const native = [join(home, ".local", "bin", NAME), join(home, ".claude", "local", NAME)];
   if (process.platform === "win32") {
     const roaming = environment["APPDATA"] ?? join(home, "AppData", "Roaming");
@@ -82,7 +82,7 @@ function installerFiles(environment: Environment, home: string): string[] {
   return [...native, ...folders.map((folder) => join(folder, "bin", NAME))];
 }
 
-/** Returns the executable files, each under its first name. */
+/** Returns the executables in `files`. If several paths lead to one file, returns the first path. */
 export async function distinctExecutables(files: readonly string[]): Promise<string[]> {
   const found = new Map<string, string>();
   for (const file of files) {

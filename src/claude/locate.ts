@@ -11,8 +11,8 @@ import { isExecutable } from "../security/find-program.ts";
 import { compareVersions, NEEDED_VERSION, NEWEST_TESTED, Versions } from "./version.ts";
 
 /**
- * Chooses the Claude Code for sessions: `--claude-path`, otherwise the Agent SDK's, otherwise the user's own, otherwise the
- * SDK's is to be installed. The SDK's is used unchecked; any other must answer `--version` and be new enough.
+ * Chooses the Claude Code for sessions: `--claude-path`, otherwise the Agent SDK's, otherwise the user's own. If there is none,
+ * the first session installs the SDK's. The SDK's is used unchecked; any other must answer `--version` and be new enough.
  */
 
 export interface LocatorSettings {
@@ -27,7 +27,7 @@ export interface LocatorSettings {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface LocatedClaude {
-  /** `undefined` if the SDK has two and chooses by the C library, or if `toInstall` is not installed yet. */
+  /** `undefined` if the SDK has two builds (glibc and musl) and chooses by itself, or if `toInstall` is not installed yet. */
   readonly path: string | undefined;
   /** `undefined` for the SDK's Claude Code. */
   readonly version: string | undefined;
@@ -37,7 +37,7 @@ export interface LocatedClaude {
   readonly toInstall?: Pinned;
 }
 
-/** Examined Claude Code that cannot be used. */
+/** Claude Code that was examined and cannot be used. */
 interface Refused {
   readonly path: string;
   readonly problem: string;
@@ -56,7 +56,7 @@ export class NoClaudeError extends AppError {
   }
 }
 
-/** Installs a Claude Code of the user's own. */
+/** Command that installs Claude Code for the user. */
 export const INSTALL = "npm install -g @anthropic-ai/claude-code";
 
 export class ClaudeLocator {
@@ -90,7 +90,8 @@ export class ClaudeLocator {
       refused.push(judged);
     }
     if (!pinned) throw noClaudeError(refused, places.usual);
-    for (const { path, problem } of refused) this.#warnOnce(`${path} ${problem}. The Agent SDK's is used.`);
+    for (const { path, problem } of refused)
+      this.#warnOnce(`${path} ${problem}. The Agent SDK's Claude Code is used instead.`);
     return { ...sdkClaude(undefined), toInstall: pinned };
   }
 
@@ -106,7 +107,7 @@ export class ClaudeLocator {
       ? await this.#judge(path, environment)
       : { path, problem: "is not an executable file", fix: undefined };
     if (!("problem" in judged)) return judged;
-    const advice = judged.fix === undefined ? "Name another one, or leave --claude-path out." : `Run: ${judged.fix}`;
+    const advice = judged.fix === undefined ? "Name another file, or leave out --claude-path." : `Run: ${judged.fix}`;
     const message = `Claude Code did not start: --claude-path ${path} ${judged.problem}. ${advice}`;
     throw new NoClaudeError(message, judged.fix ?? INSTALL);
   }
@@ -158,7 +159,7 @@ function untestedText(path: string, version: string): string | undefined {
   return `${path} is Claude Code ${version}, newer than ${NEWEST_TESTED}, the newest version tested with this release.`;
 }
 
-/** Returns the update command of the installer of `path`. */
+/** Returns the update command for `path`: of Homebrew, npm or the native installer. */
 export async function findUpdateCommand(path: string): Promise<string> {
   const real = await realpath(path);
   if (/[\\/](?:Cellar|Caskroom)[\\/]/.test(real)) return "brew upgrade claude-code";
@@ -171,10 +172,10 @@ function noClaudeError(refused: readonly Refused[], usual: readonly string[]): N
   const found = refused.map(({ path, problem }) => `${path} ${problem}`);
   const looked = [
     `no ${SDK}-${process.platform}-${process.arch} is installed`,
-    ...(found.length > 0 ? found : [`there is no claude in PATH, nor one of ${usual.join(", ")}`]),
+    ...(found.length > 0 ? found : [`there is no claude in PATH, nor any of ${usual.join(", ")}`]),
   ];
   return new NoClaudeError(
-    `Claude Code did not start: no usable Claude Code was found. Looked at: ${looked.join("; ")}. Run: ${fix} (or name one with --claude-path).`,
+    `Claude Code did not start: no usable Claude Code was found: ${looked.join("; ")}. Run: ${fix} (or name one with --claude-path).`,
     fix,
   );
 }

@@ -2,7 +2,7 @@ import type { SDKResultMessage } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
 import { JsonObject } from "../domain/json.ts";
 import type { AgentResult, FailureCategory } from "../domain/turn.ts";
-import { exactUsd } from "../domain/usage.ts";
+import { roundUsd } from "../domain/usage.ts";
 
 /** `subtype: "success"` does not mean success: API failures end so too. Earlier reports also count (side-reports.ts). */
 export function toAgentResult(
@@ -19,7 +19,7 @@ export function toAgentResult(
     numTurns: numberOrZero(message.num_turns),
     durationMs: numberOrZero(message.duration_ms),
     durationApiMs: numberOrZero(message.duration_api_ms),
-    costUsdTotal: exactUsd(numberOrZero(message.total_cost_usd)),
+    costUsdTotal: roundUsd(numberOrZero(message.total_cost_usd)),
     usage: JsonObject.parse(message.usage),
     modelUsage: exactModelUsage(message.modelUsage),
     permissionDenials: message.permission_denials.map((denial) => ({ ...denial })),
@@ -31,11 +31,11 @@ export function toAgentResult(
   };
 }
 
-/** Returns a result for the log, with costs rounded by `exactUsd`. */
+/** Returns a result for the log, with costs rounded by `roundUsd`. */
 export function withExactCosts(raw: JsonObject): JsonObject {
   const { modelUsage, total_cost_usd: total } = raw;
   const costs = {
-    ...(typeof total === "number" && { total_cost_usd: exactUsd(total) }),
+    ...(typeof total === "number" && { total_cost_usd: roundUsd(total) }),
     ...(modelUsage !== undefined && { modelUsage: exactModelUsage(modelUsage) }),
   };
   return { ...raw, ...costs };
@@ -43,11 +43,11 @@ export function withExactCosts(raw: JsonObject): JsonObject {
 
 const Cost = z.looseObject({ costUSD: z.number() });
 
-/** Returns Claude Code's own counts by model, with costs rounded by `exactUsd`. */
+/** Returns Claude Code's own counts by model, with costs rounded by `roundUsd`. */
 export function exactModelUsage(usage: unknown): JsonObject {
   const models = Object.entries(JsonObject.catch({}).parse(usage)).map(([model, counts]) => {
     const read = Cost.safeParse(counts);
-    return [model, read.success ? { ...read.data, costUSD: exactUsd(read.data.costUSD) } : counts] as const;
+    return [model, read.success ? { ...read.data, costUSD: roundUsd(read.data.costUSD) } : counts] as const;
   });
   return Object.fromEntries(models);
 }

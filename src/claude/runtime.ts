@@ -24,7 +24,7 @@ import {
 } from "./dependencies.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import type { LaunchPlan } from "./process/launch.ts";
-import { standingWithoutShims, type Shims } from "./shim/shims.ts";
+import { relationWithoutShims, type Shims } from "./shim/shims.ts";
 import { explainGone } from "./shim/why-gone.ts";
 import { SparePool, type SpareRecipe } from "./spares/pool.ts";
 import { Spare } from "./spares/spare.ts";
@@ -151,9 +151,9 @@ function createRecipe(
 /** Answers queries about shims of former servers. */
 function shimQueries(shims: Shims | undefined, server: ClaudeDependencies["shim"]) {
   return {
-    shimOf: async (process) => (await shims?.standing(process)) ?? standingWithoutShims(process),
+    shimRelation: async (process) => (await shims?.relationTo(process)) ?? relationWithoutShims(process),
     whyGone: async (tag, process) => explainGone({ tag, process, server }),
-  } satisfies Pick<AgentRuntime, "shimOf" | "whyGone">;
+  } satisfies Pick<AgentRuntime, "shimRelation" | "whyGone">;
 }
 
 /** Ends the process in its shim first, so that the shim forgets the process. */

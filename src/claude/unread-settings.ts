@@ -1,11 +1,11 @@
 import { z } from "zod";
 
-/** `message` is Claude Code's text, `path` the key in the file, "" for the whole file. */
+/** Error of `get_settings`. `message` is Claude Code's text, `path` the key in the file, "" for the whole file. */
 const Unread = z.object({ file: z.string().catch(""), path: z.string().catch(""), message: z.string() });
 
 const WithErrors = z.object({ errors: z.array(Unread).catch([]) });
 
-/** Returns a sentence for each file named in the answer to `get_settings`. */
+/** Returns a warning for each settings file that Claude Code ignores because of an error, from its answer to `get_settings`. */
 export function unreadFiles(answer: unknown): string[] {
   const { errors } = WithErrors.catch({ errors: [] }).parse(answer);
   const first = errors.filter(({ file }, index) => errors.findIndex((each) => each.file === file) === index);

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { WorkTree } from "../engine/ports.ts";
 import { readOnlyGit, type GitContext, type ReadOnlyGit } from "../security/git/read-only-git.ts";
 import { submoduleFault } from "../security/git/repository.ts";
-import { GitError, notRead } from "../security/git/run.ts";
+import { GitError, unreadableText } from "../security/git/run.ts";
 
 /** Compares a folder, and nothing outside, with its last commit in git. */
 
@@ -58,7 +58,7 @@ export async function readWorkTree(place: GitContext): Promise<WorkTree | undefi
       ...(isCut && { truncated: true }),
     };
   } catch (error) {
-    if (error instanceof GitError) return refused(notRead(error));
+    if (error instanceof GitError) return refused(unreadableText(error));
     throw error;
   }
 }

@@ -2,10 +2,10 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { PRODUCT } from "../domain/names.ts";
 
-/** Returns the folder for expendable files, in the user's cache folder of each system. */
+/** Returns the folder for files that can be deleted at any time, below the cache folder of the user. */
 export function cacheFolder(env: Readonly<Record<string, string | undefined>>): string {
   const { LOCALAPPDATA: local, XDG_CACHE_HOME: cache } = env;
-  // Next to the state folder, because Windows has both in `LOCALAPPDATA`.
+  // Suffix `-cache`, because the state folder is also in `LOCALAPPDATA`.
   if (process.platform === "win32") return join(local ?? join(homedir(), "AppData", "Local"), `${PRODUCT}-cache`);
   if (process.platform === "darwin") return join(homedir(), "Library", "Caches", PRODUCT);
   // The XDG specification says to ignore a relative path.

@@ -2,7 +2,8 @@ import { ConfigError } from "./error.ts";
 import { CONSTANTS_VARIABLE } from "../domain/names.ts";
 
 /**
- * Times and limits without a setting. Tests override them in an undocumented variable (`CONSTANTS_VARIABLE`), as a JSON object.
+ * Times and limits without a setting. Tests override some of them with a JSON object in an undocumented variable
+ * (`CONSTANTS_VARIABLE`).
  */
 
 const DEFAULTS = {
@@ -10,34 +11,34 @@ const DEFAULTS = {
   inactivityMs: 1_800_000,
   /** Time for the start of Claude Code if its session has no `sessionInitTimeoutMs`, ms. */
   sessionInitTimeoutMs: 60_000,
-  /** Time without a look of any client after which a session is unattended, ms. */
+  /** Time without any client that reads, follows or waits for a session, after which the session is unattended, ms. */
   unattendedAfterMs: 600_000,
   /** Maximum duration of a turn of an unattended session, ms. */
   unattendedMaxMs: 14_400_000,
   /** Interval of the search for expired sessions and for processes of dead servers, ms. */
   cleanupIntervalMs: 60_000,
-  /** Share of the processes that background work alone may keep while sessions queue. */
+  /** Maximum share of the processes that are kept for background work alone while sessions queue. */
   maxBackgroundShare: 0.5,
-  /** True to end Claude Code after the death of the server by the reaper alone, not by the kernel. */
+  /** True to skip `setpriv`, so that only the reaper ends Claude Code after the death of the server. */
   reaperAlone: false,
-  /** Wait of a client for its daemon, ms. */
+  /** Time that a client waits for the start of its daemon, ms. */
   daemonStartMs: 5_000,
-  /** Time for answers to a client after the end of its input, ms. */
+  /** Time in which open requests of a client are still answered after the end of its input, ms. */
   lastAnswersMs: 45_000,
   /** Time without clients and work after which a daemon ends, ms. */
   daemonIdleMs: 600_000,
   /** True to run Claude Code in a shim, if the system allows. */
   shim: true,
-  /** Time for Claude Code in a shim without its server, ms. */
+  /** Time for which a shim keeps Claude Code without a server, ms. */
   keepMs: 300_000,
-  /** Maximum number of open requests per principal. */
+  /** Maximum number of open HTTP requests per principal. */
   maxStreams: 256,
-  /** Maximum number of open connections. 0 means half of the server's file descriptors, at most 4096. */
+  /** Maximum number of open HTTP connections. 0 means half of the server's file descriptors, at most 4096. */
   maxConnections: 0,
   maxBodyBytes: 33_554_432,
-  /** Time to receive the body of a request, ms. Headers have a quarter of it. */
+  /** Time to receive a request, ms. Headers have a quarter of it. */
   receiveMs: 60_000,
-  /** Time without reading after which a client is cut off, ms. */
+  /** Time after which a client that reads nothing of its answer is cut off, ms. */
   sendMs: 30_000,
   /** Time without an open request after which a protocol session (2025 clients) is forgotten, ms. */
   idleClientMs: 3_600_000,
@@ -51,15 +52,15 @@ const DEFAULTS = {
 
 export type Constants = Readonly<typeof DEFAULTS>;
 
-let read: { readonly text: string | undefined; readonly constants: Constants } = {
+let cached: { readonly text: string | undefined; readonly constants: Constants } = {
   text: undefined,
   constants: DEFAULTS,
 };
 
-/** Throws ConfigError if `text` is anything but an object of known constants. */
+/** Throws `ConfigError` unless `text` is empty or an object of known constants with values of the right type. */
 export function constants(text = process.env[CONSTANTS_VARIABLE]): Constants {
-  if (read.text !== text) read = { text, constants: { ...DEFAULTS, ...parseOverrides(text) } };
-  return read.constants;
+  if (cached.text !== text) cached = { text, constants: { ...DEFAULTS, ...parseOverrides(text) } };
+  return cached.constants;
 }
 
 function parseOverrides(text = ""): Partial<Constants> {

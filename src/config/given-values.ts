@@ -12,15 +12,18 @@ import { ANYWHERE, type Setting } from "./setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
 
 /**
- * Reads values of flags, variables and files before they are checked. Relative paths count from the current directory, in a
- * file from the file's folder.
+ * Reads values of flags, variables and files before they are checked. Relative paths start at the current directory; in a file,
+ * at the folder of the file.
  */
 
 export interface ConfigSources {
   /** Arguments after the command. */
   readonly argv: readonly string[];
   readonly env: Environment;
-  /** Base of relative paths in flags and variables. Default: current folder of this process. A daemon gives its client's. */
+  /**
+   * Base of relative paths in flags and variables. Default: current folder of this process. A daemon passes its client's
+   * folder.
+   */
   readonly cwd?: string;
   /** Replaces a leading ~. Default: home folder of the user of this process. */
   readonly home?: string;
@@ -61,7 +64,7 @@ export function fromFlags(sources: ConfigSources): GivenByKey {
   for (const { setting, written, text, negated } of readFlags(sources.argv)) {
     const value = text === undefined ? !negated : fromText(setting, text, startBase(sources));
     const before = given.get(setting.key)?.value;
-    // Lists grow with each flag. Otherwise the last flag counts.
+    // A repeated flag adds to a list. For other settings, the last flag counts.
     const joined = setting.reading === "directories" && before !== undefined ? [before, value].flat() : value;
     given.set(setting.key, { value: joined, from: written });
   }
@@ -109,7 +112,7 @@ interface InFile {
   readonly within?: string;
 }
 
-/** Throws ConfigError for a key missing in `settings`. */
+/** Throws `ConfigError` if `content` has a key that is not in `settings`. */
 export function fromObject(
   content: JsonObject,
   settings: readonly Setting[],
@@ -131,7 +134,9 @@ export function fromObject(
   return splitQuery(given, base);
 }
 
-/** Splits `query` into its keys, because they have several sources. Leaves a non-object for the schema to refuse. */
+/**
+ * Splits `query` into its keys, because each key may also have its own variable. Leaves a non-object for the schema to refuse.
+ */
 function splitQuery(given: GivenByKey, base: Base): GivenByKey {
   const query = given.get("query");
   const content = JsonObject.safeParse(query?.value);
@@ -181,14 +186,17 @@ const COMMA = /,(?![^(]*\))/;
 /** Comma, and the separators of directories on any system. */
 const ANY_SEPARATOR = /[,:;]/;
 
-/** Reads true and false for a setting that may stand alone as a flag (`alone`), in a variable or file. */
+/**
+ * Reads true and false in a variable or file, for a setting whose flag may stand alone: true means the value `alone`, false
+ * means no value.
+ */
 function readSwitch({ alone }: Setting, value: unknown): unknown {
   if (alone === undefined) return value;
   if (value === true || value === "true" || value === "1") return alone;
   return value === false || value === "false" || value === "0" ? undefined : value;
 }
 
-/** Converts `text` to the JSON value of a file. Unreadable text stays as it is, for the schema to refuse. */
+/** Converts `text` to the value that a JSON file would hold. Unreadable text stays unchanged, for the schema to refuse. */
 function fromText(setting: Setting, text: string, start: Base): unknown {
   switch (setting.reading) {
     case "number":
@@ -240,8 +248,8 @@ export function refusal({ value, from }: Given, { allowed }: Setting): ConfigErr
 }
 
 /**
- * Replaces flags and keys in `message` by their sources: a user who has set a variable looks for no flag. In advice, a flag
- * with a value stays.
+ * Replaces flags and keys in `message` by the source of their value, because a user who has set a variable does not know the
+ * flag. In the advice after the first sentence, a flag followed by a value stays.
  */
 export function bySource(message: string, given: GivenByKey): string {
   const [problem = "", ...advice] = message.split(/(?<=[.!?]) (?=[A-Z])/u);

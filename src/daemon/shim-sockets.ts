@@ -34,7 +34,7 @@ export function shimSettings(
     keepMs,
     restart,
     newAddress: async () => newShimAddress(folders, name),
-    found: async () => findLivingShims(folders, name),
+    findSockets: async () => findLivingShims(folders, name),
   };
 }
 

@@ -116,10 +116,10 @@ export function isServerSetting(name: string): boolean {
   return QUERY_TOOLSET_VARIABLES.includes(name) || name.startsWith("CLAUDE_CODE_MCP_");
 }
 
-/** Entry of an environment record for the Claude Code to start, if the client names one. Never passed to a process. */
+/** Variable in an environment record with the path of the client's Claude Code. Never passed to a process. */
 export const CLAUDE_PATH = "CLAUDE_CODE_MCP_CLAUDE_PATH";
 
-/** Sets `CLAUDE_PATH` to the path from the settings, also over a variable of the client. */
+/** Sets `CLAUDE_PATH` to the path from the settings, and overwrites or removes the client's own variable. */
 export function withClaudePath(
   environment: Readonly<Record<string, string | undefined>>,
   claudePath: string | undefined,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { SessionEvent } from "./event.ts";
 
-/** Reads the usage in a result of Claude Code, which may change the form: missing and odd values count as 0. */
+/** Reads the usage in a result of Claude Code. The form may change with versions, so missing and odd values count as 0. */
 
 const amount = z.number().nonnegative().catch(0);
 
@@ -45,8 +45,8 @@ export function usageOf(event: SessionEvent): ResultUsage | undefined {
   };
 }
 
-/** Rounds a sum of small fractions to 9 digits, to remove digits made by the summing: 0.0056, not 0.005600000000000001. */
-export function exactUsd(sum: number): number {
+/** Rounds a sum to 9 decimals, which removes errors of floating-point addition: 0.0056, not 0.005600000000000001. */
+export function roundUsd(sum: number): number {
   return Number(sum.toFixed(9));
 }
 

@@ -16,7 +16,7 @@ export type Suspend = (record: SessionRecord, reason: "slot" | undefined) => Pro
 interface ProcessLimiterContext {
   readonly backend: Pick<SessionBackend, "leases">;
   readonly processLimits: ProcessLimits;
-  readonly runtime: Pick<AgentRuntime, "shimOf" | "spares">;
+  readonly runtime: Pick<AgentRuntime, "shimRelation" | "spares">;
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   /** Returns the state of a session that this node owns. */
@@ -98,7 +98,7 @@ export class ProcessLimiter {
   async #atWork(): Promise<SessionRecord[]> {
     const { backend, runtime } = this.#context;
     const [records, abandoned] = await Promise.all([backend.leases.atWork(), backend.leases.abandoned(MAX_KEPT)]);
-    const isKept = async ({ state }: SessionRecord) => (await runtime.shimOf(state.process)) !== "gone";
+    const isKept = async ({ state }: SessionRecord) => (await runtime.shimRelation(state.process)) !== "gone";
     const kept = await Promise.all(abandoned.map(async (record) => ((await isKept(record)) ? [record] : [])));
     return [...records, ...kept.flat()].map((record) => this.#asKnown(record));
   }

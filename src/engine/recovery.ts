@@ -49,7 +49,7 @@ interface Dependencies {
   readonly clock: Pick<Clock, "after">;
   readonly log: Pick<Logger, "warn">;
   readonly ownership: Pick<Ownership, "claim" | "owns">;
-  readonly runtime: Pick<AgentRuntime, "endAllLeftovers" | "shimOf">;
+  readonly runtime: Pick<AgentRuntime, "endAllLeftovers" | "shimRelation">;
 }
 
 export class Recovery {

@@ -6,14 +6,14 @@ import { requireReadable, type AgentRuntime, type SessionRecord, type ShimRelati
 /** Relation of an abandoned session's shim to this server. */
 
 type StoredSession = Pick<SessionRecord, "id" | "state">;
-type Shims = Pick<AgentRuntime, "shimOf">;
+type Shims = Pick<AgentRuntime, "shimRelation">;
 
 /** True if another daemon may still go on with the process. Such a session is left alone, and shown as recorded. */
 export async function belongsToOtherDaemon(
   { state: { process } }: Pick<StoredSession, "state">,
   runtime: Shims,
 ): Promise<boolean> {
-  return (await runtime.shimOf(process)) === "theirs";
+  return (await runtime.shimRelation(process)) === "theirs";
 }
 
 /** Throws SESSION_BUSY if another daemon may go on with the process, and INTERNAL if `record` is unreadable. */
@@ -22,8 +22,8 @@ export async function refuseUnclaimable(record: SessionRecord, runtime: Shims): 
     id: sessionId,
     state: { process },
   } = requireReadable(record);
-  const standing = await runtime.shimOf(process);
-  if (standing !== "theirs" || process.phase === "none" || !process.shim) return standing;
+  const relation = await runtime.shimRelation(process);
+  if (relation !== "theirs" || process.phase === "none" || !process.shim) return relation;
   throw new AppError("SESSION_BUSY", otherDaemonText(process.shim), { sessionId });
 }
 

@@ -7,7 +7,10 @@ import type { Principal } from "../domain/principal.ts";
  * `initialize`, from which the next server continues. Signed for one principal; neither a secret nor a credential.
  */
 
-/** Facts needed to continue with a client of 2025: the params of `initialize`, reduced to the fields that this server reads. */
+/**
+ * Facts needed to continue with a client of the 2025 era: the params of `initialize`, reduced to the fields that this server
+ * reads.
+ */
 export interface Opening {
   readonly protocolVersion: string;
   readonly capabilities: { readonly elicitation?: Readonly<Partial<Record<FormKind, object>>> };
@@ -45,7 +48,7 @@ const RANDOM_BYTES = 12;
 export class SessionIds {
   readonly #key: () => Promise<Uint8Array>;
 
-  /** `key` is read with the first id; servers with an equal key accept each other's ids. */
+  /** `key` is read with the first id. Servers with equal keys accept each other's ids. */
   constructor(key: () => Promise<Uint8Array>) {
     this.#key = key;
   }

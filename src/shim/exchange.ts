@@ -2,21 +2,21 @@ import { ControlRequests } from "./control-requests.ts";
 import { type MissingLines, type Item, LineBuffer } from "./line-buffer.ts";
 
 /**
- * Exchange between one Claude Code and its owner: the present owner, the next line for the owner, and the lines written towards
+ * Exchange between one Claude Code and its owner: the present owner, the next line for the owner, and the lines written to
  * Claude Code. Pure: `test/unit/shim-model.test.ts` checks crashes at every step.
  */
 
-/** Thrown for a message that is not carried out. */
+/** Thrown if a message is refused. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
 }
 
 export interface Attachment<Owner> extends MissingLines {
-  /** Owner until now, if on another connection. */
+  /** Owner until now, if another connection owned the process. */
   readonly former: Owner | undefined;
 }
 
-/** Bound on remembered ids of written lines. An owner repeats only lines of an unfinished turn. */
+/** Maximum number of remembered ids of written lines. An owner repeats only lines of an unfinished turn. */
 const MAX_REMEMBERED = 4_096;
 
 export class Exchange<Owner> {
@@ -42,14 +42,14 @@ export class Exchange<Owner> {
     return this.#epoch;
   }
 
-  /** Ids of the last lines towards Claude Code, oldest first. */
+  /** Ids of the last lines written to Claude Code, oldest first. */
   get written(): string[] {
     return [...this.#written];
   }
 
-  /** Throws `Refusal` if `owner` does not own the process, or no longer. */
+  /** Throws `Refusal` if `owner` does not own the process under `epoch`. */
   check(owner: Owner, epoch: number): void {
-    if (epoch !== this.#epoch) throw new Refusal(`epoch ${String(epoch)} is not ${String(this.#epoch)}, the owner's`);
+    if (epoch !== this.#epoch) throw new Refusal(`epoch ${String(epoch)} is not the owner's, ${String(this.#epoch)}`);
     if (owner !== this.#owner) throw new Refusal("another connection owns this process");
   }
 
@@ -77,7 +77,7 @@ export class Exchange<Owner> {
     return true;
   }
 
-  /** Returns each item once. */
+  /** Returns the next item for the owner, and counts it as sent. */
   next(): Item | undefined {
     const item = this.lines.next(this.#sent);
     if (item) this.#sent = item.n;
@@ -85,7 +85,8 @@ export class Exchange<Owner> {
   }
 
   /**
-   * Returns the line directly after the last item given. Returns `undefined` for a gap, an exit, or a line above `maxBytes`.
+   * Returns the line directly after the last sent item, and counts it as sent. Returns `undefined` for a gap, an exit, or a
+   * line above `maxBytes`.
    */
   nextLine(maxBytes: number): Buffer | undefined {
     const item = this.lines.next(this.#sent);
@@ -94,7 +95,7 @@ export class Exchange<Owner> {
     return item.line;
   }
 
-  /** Throws `Refusal` for a number that this owner was not given yet. */
+  /** Throws `Refusal` if the item `upTo` was not sent to this owner yet. */
   acknowledge(upTo: number): void {
     if (upTo > this.#sent) throw new Refusal(`line ${String(upTo)} was not sent yet`);
     this.lines.acknowledge(upTo);

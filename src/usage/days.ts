@@ -1,6 +1,6 @@
 import { invalidArgument } from "../domain/error.ts";
 import type { Principal } from "../domain/principal.ts";
-import { exactUsd } from "../domain/usage.ts";
+import { roundUsd } from "../domain/usage.ts";
 import type { SessionLog, SessionQuery, SessionRecord, SessionRows } from "../engine/ports.ts";
 import { quarterOf } from "./quarters.ts";
 import { createYielder, QuarterCache } from "./quarter-cache.ts";
@@ -127,10 +127,10 @@ class Report {
 
   usage() {
     const days = [...this.#days].map(([day, sum]) => {
-      const costs = [...sum.costByModel].map(([model, costUsd]) => [model, exactUsd(costUsd)] as const);
+      const costs = [...sum.costByModel].map(([model, costUsd]) => [model, roundUsd(costUsd)] as const);
       return { day, ...amountsOf(sum), costByModel: Object.fromEntries(costs) };
     });
-    const models = [...this.#totals.costByModel].map(([model, costUsd]) => ({ model, costUsd: exactUsd(costUsd) }));
+    const models = [...this.#totals.costByModel].map(([model, costUsd]) => ({ model, costUsd: roundUsd(costUsd) }));
     const directories = [...this.#directories].map(([cwd, { sessions, sum }]) => {
       return { cwd, sessions, ...amountsOf(sum) };
     });
@@ -145,7 +145,7 @@ class Report {
 }
 
 function amountsOf({ costUsd, durationMs, failed, tokens, turns, waitedMs, workedMs }: Sum) {
-  return { turns, failed, costUsd: exactUsd(costUsd), tokens: { ...tokens }, durationMs, workedMs, waitedMs };
+  return { turns, failed, costUsd: roundUsd(costUsd), tokens: { ...tokens }, durationMs, workedMs, waitedMs };
 }
 
 function getOrCreate<K, V>(map: Map<K, V>, key: K, make: () => V): V {

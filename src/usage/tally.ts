@@ -1,5 +1,5 @@
 import type { TurnEnded } from "../domain/event.ts";
-import { exactUsd, TOKEN_KINDS, type ResultUsage } from "../domain/usage.ts";
+import { roundUsd, TOKEN_KINDS, type ResultUsage } from "../domain/usage.ts";
 import { isFailure, type AnswerFact, type FactSink, type TurnFact } from "./facts.ts";
 import { costliestFirst } from "./sum.ts";
 
@@ -83,7 +83,7 @@ export class Tally implements FactSink {
       crashes: this.#crashes,
       tools: [...this.#tools].map(([tool, turns]) => ({ tool, ...turns.report() })).toSorted(costliestFirst),
       models: [...this.#models]
-        .map(([model, costUsd]) => ({ model, costUsd: exactUsd(costUsd) }))
+        .map(([model, costUsd]) => ({ model, costUsd: roundUsd(costUsd) }))
         .toSorted(costliestFirst),
     };
   }
@@ -115,7 +115,7 @@ class Turns {
       failures: this.#failures,
       errorRate: total === 0 ? null : Number((this.#failures / total).toFixed(4)),
       durationMs: spreadOf(this.#durations),
-      costUsd: exactUsd(this.#costUsd),
+      costUsd: roundUsd(this.#costUsd),
     };
   }
 }

@@ -4,7 +4,7 @@ import { JsonObject } from "../domain/json.ts";
 import type { SessionState } from "../domain/session.ts";
 import type { FailureCategory } from "../domain/turn.ts";
 import { UNREADABLE } from "../domain/unreadable.ts";
-import { exactUsd, tokensOf } from "../domain/usage.ts";
+import { roundUsd, tokensOf } from "../domain/usage.ts";
 import { briefInput } from "./brief.ts";
 import type { Form } from "./event-list.ts";
 
@@ -35,9 +35,9 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
     durationMs: ended.durationMs,
     durationApiMs: ended.durationApiMs,
     numTurns: ended.numTurns,
-    totalCostUsd: exactUsd(ended.costUsd),
+    totalCostUsd: roundUsd(ended.costUsd),
     sessionTotalTurns: ended.sessionTurns,
-    sessionTotalCostUsd: exactUsd(ended.sessionCostUsd),
+    sessionTotalCostUsd: roundUsd(ended.sessionCostUsd),
     errorSubtype: ended.errorSubtype,
     category: ended.category,
     ...adviceOn(ended),

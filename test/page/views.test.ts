@@ -7,13 +7,13 @@ import { openDesk, type Desk } from "../kit/browser/desk.ts";
 import { makeSampleSessions, type SampleSessions } from "../kit/browser/sample-sessions.ts";
 import { DESKTOP, PHONE, type OpenWindow } from "../kit/browser/window.ts";
 
-/** Every view: without violations of axe, no wider than the window, and with a picture for people. */
+/** Checks every view with axe and for overflow of the window, and takes a picture of each for people. */
 
 let desk: Desk;
-let sights: SampleSessions;
+let samples: SampleSessions;
 beforeAll(async () => {
   desk = await openDesk({ args: ["--allow-rules", "Bash(echo:*)"] });
-  sights = await makeSampleSessions(desk);
+  samples = await makeSampleSessions(desk);
 });
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
@@ -46,18 +46,18 @@ const VIEWS: Readonly<Record<ViewName | "missing" | "session" | "session-unfolde
   start: { hash: () => "#/start", isThere: heading("New session") },
   missing: { hash: () => "#/nothing", isThere: heading("Page not found") },
   session: {
-    hash: () => `#/sessions/${sights.everything}`,
+    hash: () => `#/sessions/${samples.everything}`,
     isThere: async (page) => entry(page, "The agent says that all is quiet.").first().waitFor(),
   },
   "session-unfolded": {
-    hash: () => `#/sessions/${sights.everything}?event=1`,
+    hash: () => `#/sessions/${samples.everything}?event=1`,
     isThere: async (page) => {
       await entry(page, "The agent says that all is quiet.").first().waitFor();
       await unfold(page);
     },
   },
   "session-asking": {
-    hash: () => `#/sessions/${sights.command}`,
+    hash: () => `#/sessions/${samples.command}`,
     isThere: async (page) => cards(page).waitFor(),
   },
   approvals: {
@@ -77,7 +77,7 @@ const VIEWS: Readonly<Record<ViewName | "missing" | "session" | "session-unfolde
   },
 };
 
-/** Returns the faults of the present view. */
+/** Returns the axe violations and the overflow (px) of the current view. */
 async function faults(window: OpenWindow): Promise<unknown> {
   const overhang = Math.max(0, await window.overhang());
   return { violations: await window.violations(), overhang };
@@ -91,7 +91,7 @@ describe.each([
   ["desktop", DESKTOP],
   ["phone", PHONE],
 ] as const)("on a %s", (device, viewport) => {
-  /** Returns faults in each color scheme; `view` names the pictures. */
+  /** Returns the faults in each color scheme, and takes a picture of each; `view` begins their file names. */
   const faultsOf = async (window: OpenWindow, view: string, isWhole = true) => {
     const found: Record<string, unknown> = {};
     for (const colorScheme of SCHEMES) {
@@ -126,8 +126,8 @@ describe.each([
   });
 });
 
-it("the time of a text stands beside its first line on a phone", async () => {
-  const { page } = await desk.open({ viewport: PHONE, hash: `#/sessions/${sights.everything}` });
+it("on a phone, the time of a text is shown beside its first line", async () => {
+  const { page } = await desk.open({ viewport: PHONE, hash: `#/sessions/${samples.everything}` });
   const said = entry(page, "The agent says that all is quiet.").first();
   const top = async (of: Locator) => (await of.boundingBox())?.y ?? Number.NaN;
   await said.waitFor();
@@ -159,7 +159,7 @@ it("dialogs, menus and forms on top of a view are accessible and fit the window"
   await page.getByRole("button", { name: /account and help$/ }).click();
   await page.getByRole("button", { name: "Sign out" }).waitFor();
   await look("account");
-  await window.go(`#/sessions/${sights.everything}`);
+  await window.go(`#/sessions/${samples.everything}`);
   await page.getByRole("button", { name: "Cancel session" }).click();
   await page.getByRole("dialog").waitFor();
   await look("cancel-dialog");
@@ -177,7 +177,7 @@ it("signing out signs out every window of the user", async () => {
   expect(await context.cookies()).toEqual([]);
 });
 
-it("an address with a token signs in, and the token stays neither in the address nor in the history", async () => {
+it("an address with a token signs in, and the token stays neither in the address nor in the browser's storage", async () => {
   const window = await desk.open({ token: "" });
   const { page } = window;
   await page.goto(`${desk.http.origin}/console/#token=${desk.http.token}`);
@@ -189,7 +189,7 @@ it("an address with a token signs in, and the token stays neither in the address
   expect(kept).not.toContain(desk.http.token);
 });
 
-it("an address with a token signs in even while the page still asks for its user", async () => {
+it("an address with a token signs in even while the page still asks who is signed in", async () => {
   const { page } = await desk.open({ token: "" });
   const held: Route[] = [];
   await page.route("**/console/api/me", async (route) => {

@@ -22,7 +22,7 @@ describe("sessions of a real server", () => {
     store = ["--store", join(root, "real.db")];
   });
 
-  it("sessions are listed and kept from deletion while their server runs; later shown, exported and deleted", async () => {
+  it("a session is listed but cannot be deleted while its server runs; afterwards it is shown, exported and deleted", async () => {
     const server = await world.server({ args: store });
     const cwd = world.folder();
     const [allowed, denied] = [join(cwd, "a.txt"), join(cwd, "b.txt")];
@@ -35,7 +35,7 @@ describe("sessions of a real server", () => {
     const { sessionId } = await server.call("claude_code", { prompt, cwd });
     let asked = await server.news(sessionId);
 
-    // With an open request: the session waits for a decision.
+    // The session has an open request, and waits for a decision.
     expect(await listSessions(...store)).toMatchObject({
       sessions: [{ sessionId, status: "waiting_permission", owned: true, pending: 1, cwd }],
       more: false,
@@ -57,7 +57,7 @@ describe("sessions of a real server", () => {
     const done = await server.call("claude_code_check", { ...answer, cursor: asked.nextCursor, ...no });
     expect(done).toMatchObject({ status: "idle", result: { result: "One is written." } });
 
-    // Idle, with a process that the server keeps.
+    // The session is idle, and the server keeps its process.
     expect(await listSessions(...store)).toMatchObject({ sessions: [{ sessionId, status: "idle", owned: true }] });
     expect(await runSessions(["delete", sessionId.slice(0, 6), "--yes", ...store])).toEqual(
       expectedRefusal(1, `Session ${sessionId} is held by a running server`),
@@ -128,7 +128,7 @@ describe("sessions of a real server", () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(await runSessions([...to, "--force"])).toEqual(written);
     const transcript = readFileSync(file, "utf8")
-      // First, because a random folder name may look like a duration.
+      // Before the other replacements, because a random folder name may look like a duration.
       .replaceAll(`${cwd}/`, "")
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
       // From 10 s on, a duration has no decimals.

@@ -8,7 +8,7 @@ import type { SessionState } from "../../src/domain/session.ts";
 import { addSession, id, NOW, promptEvent, runSessions, seed } from "../kit/clients/sessions-command.ts";
 import { withCaller } from "../kit/sessions/open-request.ts";
 
-/** Report of `sessions show` on a session, from the store alone. */
+/** Tests of `sessions show`, which reads the store alone. */
 
 const root = mkdtempSync(join(tmpdir(), "ccm-show-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -73,7 +73,7 @@ beforeAll(async () => {
 
 const show = async (...args: string[]) => (await runSessions(["show", ...args, ...store])).stdout;
 
-it("`sessions show` reports open requests with their time, waiting prompts, and background tasks", async () => {
+it("`sessions show` reports open requests with the time left, waiting prompts, and background tasks", async () => {
   const told = await show(BUSY);
   expect(told).toContain("Model       claude-opus-x\nPermissions plan\n");
   // The row has a live process, but its server is gone.

@@ -6,7 +6,7 @@ import { Stage } from "../kit/stand-in/stage.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { createWorld, STAND_IN, type World } from "../kit/world.ts";
 
-/** Contract of the stand-in for Claude Code: scenarios leave equal logs with both. */
+/** Contract of the stand-in: each scenario leaves the same log as with Claude Code. */
 
 const worlds: Record<"real" | "stand-in", { world: World; server: Server }> = {} as never;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { checkShell, type Machine, windowsShell } from "../../src/claude/preflight/git-bash.ts";
 
-/** A machine with no files but `files`. */
+/** Returns a machine without any files except `files`. */
 function machine(
   files: string[],
   environment: Machine["environment"] = {},
@@ -41,7 +41,7 @@ describe("the shell of Claude Code on Windows", () => {
       "E:\\Programs\\Git\\bin\\bash.exe",
     ],
     [
-      "in the folder of one user",
+      "in the user's own folder",
       ["C:\\Users\\me\\AppData\\Local\\Programs\\Git\\bin\\bash.exe"],
       { LOCALAPPDATA: "C:\\Users\\me\\AppData\\Local" },
       "C:\\Users\\me\\AppData\\Local\\Programs\\Git\\bin\\bash.exe",
@@ -53,7 +53,7 @@ describe("the shell of Claude Code on Windows", () => {
       "C:\\Users\\me\\scoop\\apps\\git\\current\\bin\\bash.exe",
     ],
     [
-      "beside the git in PATH, whatever the case of the name",
+      "beside the git in PATH, also if the variable is spelled Path",
       ["D:\\Git\\cmd\\git.exe", "D:\\Git\\bin\\bash.exe"],
       { Path: 'C:\\Windows;"D:\\Git\\cmd";.' },
       "D:\\Git\\bin\\bash.exe",
@@ -69,7 +69,7 @@ describe("the shell of Claude Code on Windows", () => {
     await checkShell(machine(files, { ...environment, ...OFF }));
   });
 
-  it("a bash without git is not used: WSL's bash sees other paths", async () => {
+  it("a bash without git beside it is not used, because WSL's bash sees other paths", async () => {
     const wsl = machine(["C:\\Windows\\System32\\bash.exe"], { PATH: "C:\\Windows\\System32" });
     expect(await windowsShell(wsl)).toEqual({ kind: "powershell only" });
   });

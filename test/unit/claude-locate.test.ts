@@ -152,7 +152,9 @@ describe("a server that can install the SDK's Claude Code", () => {
     const one = locator({ cached: null });
     await one.locate();
     expect((await one.locate()).toInstall).toEqual(platformPackage());
-    expect(warned).toEqual([expect.stringMatching(`^${path} is version 2.1.100: .* The Agent SDK's is used.$`)]);
+    expect(warned).toEqual([
+      expect.stringMatching(`^${path} is version 2.1.100: .* The Agent SDK's Claude Code is used instead.$`),
+    ]);
     // npm chooses by the C library as well, so `platformPackage` must agree with npm.
     expect(bundledClaudes().map((file) => file.split("/").slice(-3, -1).join("/"))).toContain(platformPackage()?.name);
   });

@@ -26,7 +26,7 @@ describe("a prompt that waits behind others", () => {
     expect(items.map(({ at }) => at)).toEqual(items.map(({ at }) => at).toSorted((a, b) => a - b));
   });
 
-  it("a prompt sent before the first one began, or held after an interruption, stands at its own start", () => {
+  it("a prompt that waits while another has not begun, or is held after an interruption, stands at the end until its turn starts", () => {
     const all = [prompt("a"), prompt("b"), started("a"), text("One."), ended({ outcome: "interrupted" })];
     expect(placesOf(fold(...all))).toEqual(["a", "One.", "turn", "b"]);
     const other = [...all, prompt("c"), started("c"), text("Two."), ended(), started("b"), text("Three.")];
@@ -41,7 +41,7 @@ describe("a prompt that waits behind others", () => {
     expect(items.slice(2)).toMatchObject([{ at: 6_000 }, { at: 7_000 }]);
   });
 
-  it("a prompt with nothing before it keeps its own time", () => {
+  it("a prompt sent while no turn runs stands where it was sent, with that time", () => {
     const up: Draft = { type: "process.started", data: { processId: "1", resumed: false } };
     const [first] = fold(prompt("a"), up, started("a"), text("One."));
     expect(first).toMatchObject({ promptId: "a", state: "begun", at: 1_000, eventId: 1 });
@@ -49,7 +49,7 @@ describe("a prompt that waits behind others", () => {
   });
 });
 
-describe("an error of the API", () => {
+describe("an API error", () => {
   const words = "API Error: 400 The prompt is too strange.";
   const said = assistantSays([{ type: "text", text: words }], null, { error: "unknown", is_api_error_message: true });
   const result = message({ type: "result", subtype: "success", is_error: true, result: words });

@@ -128,7 +128,7 @@ describe("a session whose owner died while its process lives on", () => {
     c.die();
     clock.advance(LEASE_MS);
     const d = world.connect("d", undefined, reaching(false));
-    d.runtime.shimStanding = "ours";
+    d.runtime.relationToShims = "ours";
     expect((await d.engine.get("local", id)).state.requests).toHaveLength(1);
     await clock.pass(5_000);
     expect((await d.engine.get("local", id)).state.requests).toHaveLength(1);
@@ -169,7 +169,7 @@ describe("a session whose owner died while its process lives on", () => {
   it("only one of two servers that could attach to a process attaches", async () => {
     const { b, id } = await killOwner();
     const c = world.connect("c");
-    c.runtime.shimStanding = "ours";
+    c.runtime.relationToShims = "ours";
     await Promise.all([b, c].map(async ({ engine }) => engine.get("local", id)));
     await Promise.all([b, c].map(async ({ engine }) => engine.get("local", id)));
     expect(b.runtime.reattached.length + c.runtime.reattached.length).toBe(1);
@@ -180,7 +180,7 @@ describe("a session whose owner died while its process lives on", () => {
 describe("a session whose process only another daemon may attach to", () => {
   it("the session is shown unchanged; a refused command names the daemon and how long the process is kept", async () => {
     const { b, clock, id } = await killOwner();
-    b.runtime.shimStanding = "theirs";
+    b.runtime.relationToShims = "theirs";
     const before = await b.backend.rows.get(id);
     await clock.pass(SWEEP_MS);
     expect(await b.engine.get("local", id)).toEqual(before);
@@ -196,9 +196,9 @@ describe("a session whose process only another daemon may attach to", () => {
 
   it("the turn is lost once no daemon has its process any more", async () => {
     const { b, clock, id } = await killOwner();
-    b.runtime.shimStanding = "theirs";
+    b.runtime.relationToShims = "theirs";
     await b.engine.get("local", id);
-    b.runtime.shimStanding = "gone";
+    b.runtime.relationToShims = "gone";
     await clock.pass(SWEEP_MS);
     expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
   });

@@ -14,13 +14,13 @@ const record = (id: string, since: number, waiting: boolean) =>
 
 interface Kept {
   readonly kept: readonly SessionRecord[];
-  readonly standing: ShimRelation;
+  readonly relation: ShimRelation;
 }
 
 async function findAdmitted(
   records: readonly SessionRecord[],
   maxLive: number,
-  { kept, standing }: Kept = { kept: [], standing: "gone" },
+  { kept, relation }: Kept = { kept: [], relation: "gone" },
   known?: SessionRecord,
 ): Promise<string[]> {
   const admitted: string[] = [];
@@ -31,7 +31,7 @@ async function findAdmitted(
     processLimits: { maxLive, maxStarting: 10, maxBackground: 1 },
     runtime: {
       spares: { available: 0, retire: async () => Promise.resolve() },
-      shimOf: async () => Promise.resolve(standing),
+      shimRelation: async () => Promise.resolve(relation),
     },
     clock: { after: () => () => undefined } as never,
     log: { warn: () => undefined },
@@ -55,7 +55,7 @@ it("a connection with fewer processes gets the next slot, even if it came later"
 
 it("a process of a dead server keeps its slot as long as a shim holds the process", async () => {
   const kept = [record("x1", 1, false)];
-  const admitted = async (standing: ShimRelation) => findAdmitted([record("b1", 2, true)], 1, { kept, standing });
+  const admitted = async (relation: ShimRelation) => findAdmitted([record("b1", 2, true)], 1, { kept, relation });
   expect(await Promise.all((["ours", "theirs", "gone"] as const).map(admitted))).toEqual([[], [], ["b1"]]);
 });
 
@@ -85,7 +85,7 @@ function makeLimiter(
     processLimits: { maxLive, maxStarting, maxBackground: 1 },
     runtime: {
       spares: { available: spares, retire: async () => Promise.resolve() },
-      shimOf: async () => Promise.resolve("gone"),
+      shimRelation: async () => Promise.resolve("gone"),
     },
     clock: { after: (_: number, look: () => void) => looks.push(look), tick: () => time.now } as never,
     log: { warn: (_, about) => failures.push(about) },

@@ -26,7 +26,7 @@ beforeEach(() => {
 afterEach(async () => Promise.all([daemon, server].map(async ({ backend }) => backend.close())));
 
 const isNotice = ({ type }: StoredEvent) => type === "notice";
-/** Reads the store, because a call of the engine would attend to the session. */
+/** Reads the store, because a call of the engine would count as attendance. */
 const notices = async (id: string) => (await daemon.backend.log.read(id, 1, 1_000)).filter(isNotice).length;
 
 async function attendRepeatedly(
@@ -67,7 +67,7 @@ describe("an attended session", () => {
 });
 
 describe("an unattended session", () => {
-  it("a session becomes unattended although sessions are listed and services deliver its requests", async () => {
+  it("a session becomes unattended even if clients list sessions and a webhook receives its requests", async () => {
     const id = await daemon.open();
     const how = async ({ engine }: TestNode) => {
       await engine.list({ principal: "local", limit: 9 });
@@ -80,7 +80,7 @@ describe("an unattended session", () => {
 describe("unattended work", () => {
   const take = async () => (await daemon.engine.takeUnattended("local")).map(({ id }) => id);
 
-  it("unattended work is reported once, only of sessions that worked and that no client has attended to since", async () => {
+  it("unattended work is reported once, only for sessions that worked and that no client has read since", async () => {
     const [told, attended] = [await daemon.open(), await daemon.open()];
     await daemon.openIdle();
     await clock.pass(120 * SECOND);
@@ -89,7 +89,7 @@ describe("unattended work", () => {
     await expect.poll(take).toEqual([]);
   });
 
-  it("unattended work is reported from the row of the session after its server has gone", async () => {
+  it("after the server has ended, another server reports unattended work from the row of the session", async () => {
     const id = await daemon.open();
     await clock.pass(120 * SECOND);
     daemon.runtime.lastProcess(id).finish();

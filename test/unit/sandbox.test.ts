@@ -48,7 +48,7 @@ async function sandboxed({ ask = [], deny = [], sandboxPolicy = {}, path = "/usr
 }
 
 describe("the sandbox policy of a session", () => {
-  it("the sandbox is strict in every switch that a session can leave open", async () => {
+  it("every option that a session leaves unset has its strict value", async () => {
     const { permissions, sandbox } = await sandboxed({});
     expect(sandbox).toMatchObject({
       enabled: true,
@@ -81,7 +81,11 @@ describe("the sandbox policy of a session", () => {
 
   it.each<[string, Setup, boolean]>([
     ["is needed by default", {}, false],
-    ["is not needed if the session says so", { session: { sandbox: { autoAllowBashIfSandboxed: true } } }, true],
+    [
+      "is not needed with `autoAllowBashIfSandboxed`",
+      { session: { sandbox: { autoAllowBashIfSandboxed: true } } },
+      true,
+    ],
     [
       "is needed with a rule that asks",
       { session: { sandbox: { autoAllowBashIfSandboxed: true } }, ask: ["Bash(git *)"] },
@@ -102,7 +106,7 @@ describe("the sandbox policy of a session", () => {
       { session: { sandbox: { autoAllowBashIfSandboxed: true } }, deny: ["Read(.env)"] },
       true,
     ],
-  ])("approval of a sandboxed command %s", async (_, setup, expected) => {
+  ])("approval of a command in the sandbox %s", async (_, setup, expected) => {
     expect((await sandboxed(setup)).sandbox.autoAllowBashIfSandboxed).toBe(expected);
   });
 
@@ -115,7 +119,7 @@ describe("the sandbox policy of a session", () => {
     expect(sandbox.filesystem?.denyWrite).toContain(join(root, "project"));
   });
 
-  it("logins of other principals are closed, and the server's code is protected", async () => {
+  it("logins of other principals cannot be read, and the server's code cannot be written", async () => {
     const { sandbox } = await sandboxed({
       sandboxPolicy: { writeProtected: ["/opt/server"], configFolders: ["/home/bob/.claude"] },
     });
@@ -126,13 +130,13 @@ describe("the sandbox policy of a session", () => {
     expect(sandbox.filesystem?.denyRead).not.toContain("/opt/server");
   });
 
-  it("programs that run outside are protected by real path, in PATH and in settings of trusted projects", async () => {
+  it("files that run outside the sandbox cannot be written: real paths of PATH, and settings of trusted projects", async () => {
     const { deny, environment, sandbox } = await sandboxed({
       path: `bin:${root}/link/bin::${root}/programs:./x:/usr/bin`,
       sandboxPolicy: { trusted: [join(root, "more"), join(root, "trusted", "sub")] },
       session: { additionalDirectories: ["../more", join(root, "trusted")] },
     });
-    // Without folders of the session, because a repository could contain a `bwrap`.
+    // `PATH` without folders of the session, because a repository could contain a `bwrap`.
     expect(environment["PATH"]).toBe(`${root}/programs:/usr/bin`);
     const kept = ["project/bin", "more/.claude", "more/.mcp.json", "trusted/sub/.claude", "trusted/.mcp.json"].map(
       (way) => join(root, way),
@@ -145,7 +149,7 @@ describe("the sandbox policy of a session", () => {
     );
   });
 
-  it("`trustDirs` name a folder by its real path, but no folder below it", async () => {
+  it("`trustDirs` match a folder by its real path, but not its subfolders", async () => {
     const trusted = [join(root, "trusted")];
     const isNamed = async (cwd: string, trustDirs: string[]) => isNamedByAll(cwd, [{ trustDirs }]);
     expect(await isNamed(join(root, "trusted"), trusted)).toBe(true);
@@ -171,7 +175,7 @@ describe("the sandbox policy of a session", () => {
     await expect(sandboxed({ session })).rejects.toEqual(refusal);
   });
 
-  it("MCP servers that an agent knows by name are accepted", async () => {
+  it("an agent may refer to MCP servers by name", async () => {
     const { sandbox } = await sandboxed({ session: { agents: { a: { ...agent, mcpServers: ["known"] } } } });
     expect(sandbox.enabled).toBe(true);
   });
@@ -258,14 +262,14 @@ describe("user settings that weaken the sandbox", () => {
 });
 
 describe("the check for a sandbox", () => {
-  it("a missing sandbox is reported with what to install", async () => {
+  it("a missing sandbox is reported with the packages to install", async () => {
     expect(await sandboxProblem({ PATH: join(root, "programs") }, "linux")).toContain(
       "apt-get install bubblewrap socat",
     );
     expect(await sandboxProblem({}, "win32")).toContain("WSL 2");
   });
 
-  it("the check tests that bwrap works, not only that it exists", async () => {
+  it("the check runs bwrap, because an existing bwrap may not work", async () => {
     const folder = join(root, "programs");
     const program = (name: string, text: string) => {
       writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`);

@@ -12,20 +12,20 @@ afterAll(() => {
   rmSync(cwd, { recursive: true, force: true });
 });
 
-it.skipIf(process.platform === "win32")("git is killed with all its children at the time limit", async () => {
+it.skipIf(process.platform === "win32")("at the time limit, git is killed with all its child processes", async () => {
   execFileSync("git", ["init", "-q"], { cwd });
   const environment = { PATH: process.env["PATH"] ?? "" };
-  // Runs every command but `diff`, which hangs with a child.
+  // Hangs with a child process for `diff`, and runs all other commands.
   const hangs = `case "$*" in *" diff"*) sleep 987654 & wait;; *) exec "$@";; esac`;
   const git = await readOnlyGit({ cwd, environment, wrapper: ["sh", "-c", hangs, "sh"], allowed: [] }, 1500);
   if (typeof git !== "function") throw new Error(`no git: ${String(git)}`);
-  await expect(git("diff")).rejects.toThrow("it took longer than 1500 ms");
+  await expect(git("diff")).rejects.toThrow("no answer within 1500 ms");
   const left = () => execFileSync("ps", ["-A", "-o", "stat=,args="], { encoding: "utf8" });
   await expect.poll(() => /^[^Z].*sleep 987654$/m.test(left())).toBe(false);
 });
 
 it.skipIf(process.platform === "win32").each(["config", "info/exclude"])(
-  "git reads no repository whose %s is a link",
+  "a repository whose %s is a symbolic link is not read",
   async (name) => {
     const own = mkdtempSync(join(tmpdir(), "git-link-"));
     try {

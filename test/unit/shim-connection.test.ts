@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ShimConnection } from "../../src/claude/shim/connection.ts";
-import { type ShimSettings, Shims, standingWithoutShims } from "../../src/claude/shim/shims.ts";
+import { type ShimSettings, Shims, relationWithoutShims } from "../../src/claude/shim/shims.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionState } from "../../src/domain/session.ts";
 import { encodeFrame } from "../../src/shim/frame.ts";
@@ -81,7 +81,7 @@ async function formerShim(...processes: readonly ListedProcess[]) {
   });
 }
 
-function shimsOf(found: readonly string[], more: Partial<ShimSettings> = {}) {
+function shimsOf(sockets: readonly string[], more: Partial<ShimSettings> = {}) {
   const logged: string[] = [];
   const log = {
     debug: () => undefined,
@@ -96,7 +96,7 @@ function shimsOf(found: readonly string[], more: Partial<ShimSettings> = {}) {
     restart: undefined,
     log,
     newAddress: async () => Promise.reject(new Error("no folder for a socket")),
-    found: async () => Promise.resolve(found),
+    findSockets: async () => Promise.resolve(sockets),
     ...more,
   };
   return { shims: new Shims(settings, undefined), logged };
@@ -150,7 +150,7 @@ describe("shims of a former server", () => {
   });
 
   it("a failed search for shims is logged and does no harm", async () => {
-    const { logged, shims } = shimsOf([], { found: async () => Promise.reject(new Error("EACCES")) });
+    const { logged, shims } = shimsOf([], { findSockets: async () => Promise.reject(new Error("EACCES")) });
     shims.adopt();
     await shims.end("any");
     expect(logged).toEqual(["shims of a former server"]);
@@ -187,9 +187,11 @@ describe("shims of a former server", () => {
     const { shims } = shimsOf([]);
     const connection = await shims.connectTo(refOf(shim.address));
     expect(await shims.connectTo(refOf(shim.address))).toBe(connection);
-    await expect(shims.connectTo(refOf(shim.address, { pid: 18 }))).rejects.toThrow("another shim has its socket");
+    await expect(shims.connectTo(refOf(shim.address, { pid: 18 }))).rejects.toThrow(
+      "the socket now belongs to another shim",
+    );
     await expect(shims.connectTo(refOf(shim.address, { startedAt: "1" }))).rejects.toThrow(
-      "another shim has its socket",
+      "the socket now belongs to another shim",
     );
     shim.die();
     await connection.closed;
@@ -200,7 +202,7 @@ describe("shims of a former server", () => {
   });
 });
 
-describe("the standing of a process with its shim", async () => {
+describe("the relation of a process in a shim to a server", async () => {
   const living = { pid: process.pid, startedAt: (await startTime(process.pid))! };
   const withShim = (ref?: object) =>
     ({ phase: "live", ...(ref && { shim: refOf("/none", ref) }) }) as SessionState["process"];
@@ -213,8 +215,8 @@ describe("the standing of a process with its shim", async () => {
     ["gone", withShim({ ...living, daemon: "e", startedAt: "1" }), "gone"],
     ["gone", withShim(), "gone"],
     ["gone", { phase: "none" } as const, "gone"],
-  ] as const)("the standing of a process is %s for this server", async (own, process, without) => {
-    expect([await shimsOf([]).shims.standing(process), await standingWithoutShims(process)]).toEqual([own, without]);
+  ] as const)("the relation of a process to this server is %s", async (own, process, without) => {
+    expect([await shimsOf([]).shims.relationTo(process), await relationWithoutShims(process)]).toEqual([own, without]);
   });
 });
 

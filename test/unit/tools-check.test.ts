@@ -74,7 +74,7 @@ describe("claude_code_check, poll", () => {
     });
   });
 
-  it("a poll has no `result` while a turn runs, but the ends of earlier turns in full", async () => {
+  it("while a turn runs, a poll has no `result`, but reports the ends of earlier turns in full", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.startTurn();
@@ -117,7 +117,7 @@ describe("claude_code_check, poll", () => {
     });
   });
 
-  it("a poll reports where a trimmed log begins, and where the log ends for a later cursor", async () => {
+  it("a poll resets a cursor before the beginning of a trimmed log, and a cursor beyond the end", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.startTurn();
@@ -132,7 +132,7 @@ describe("claude_code_check, poll", () => {
     expect(await check(engine, { cursor: 0 })).toMatchObject({ cursorResetTo: 3 });
   });
 
-  it("a poll continues after all of the log was deleted", async () => {
+  it("a poll continues after all events of the log were deleted", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.startTurn();
@@ -143,7 +143,7 @@ describe("claude_code_check, poll", () => {
     expect(answer).not.toHaveProperty("truncated");
   });
 
-  it("an answer describes one moment: later events come with the next answer", async () => {
+  it("an answer shows the session at one moment: events after it come with the next answer", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.startTurn();
@@ -184,7 +184,7 @@ describe("waits of claude_code_check", () => {
     expect(answer.events).toMatchObject([{ id: 3, data: { text: "now" } }]);
   });
 
-  it("a poll with `until` end waits for the end, whatever requests are open", async () => {
+  it("a poll with `until` end waits for the end of the turn, even while a request is open", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.startTurn();
@@ -193,7 +193,7 @@ describe("waits of claude_code_check", () => {
     expect(await check(engine, { until: "end", waitMs: 5_000 })).toMatchObject({ status: "idle" });
   });
 
-  it("a waiting poll streams new events at its own pace to a client that listens", async () => {
+  it("a waiting poll reports new events to a client that listens, and a burst of events once", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.startTurn();
@@ -214,7 +214,7 @@ describe("waits of claude_code_check", () => {
     };
     const answer = check(engine, { waitMs: 20_000 }, call);
     await expect.poll(() => lines).toEqual(["log Bash: npm test", "Bash: npm test"]);
-    // A burst is reported once, by its last event.
+    // Only the last event of a burst is reported.
     session.emitText("one");
     session.emitText("two");
     await expect.poll(() => lines.slice(2)).toEqual(["log two", "two"]);
@@ -243,8 +243,8 @@ describe("waits of claude_code_check", () => {
   });
 });
 
-describe("a call that comes back with a form", () => {
-  it("a call with a submitted form returns when the turn of the request has ended, even if the next turn runs", async () => {
+describe("a call repeated with a submitted form", () => {
+  it("a call with a submitted form returns once the turn of the request has ended, even if the next turn runs", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.startTurn();

@@ -7,7 +7,7 @@ import { changedLines, type LineRun } from "../parts/diff-lines.ts";
 import { classNames } from "../parts/class-names.ts";
 import styles from "./requests.module.css";
 
-/** Shows the complete input of the tool: the shape of `shapeOf`, and all further fields. */
+/** Shows the complete input of the tool: the command or the changes that `shapeOf` finds, then all other fields. */
 export function InputShown({ request }: { readonly request: PendingRequest }) {
   const shape = shapeOf(request);
   return (
@@ -71,9 +71,9 @@ function Value({ name, value }: { readonly name: string; readonly value: unknown
   );
 }
 
-/** Change of a file with every line, because an approval covers all lines. */
+/** Shows all lines of a change, because an approval covers all lines. */
 function Change({ after, before }: Changed) {
-  // Memoized, because each change in the list of requests would render thousands of lines again.
+  // Memoized, because any change in the list of requests would render thousands of lines again.
   const lines = useMemo(() => changedLines(before, after).map(renderRun), [before, after]);
   return (
     <pre
@@ -90,7 +90,7 @@ function Change({ after, before }: Changed) {
 
 const SPOKEN = { same: "", added: "Added: ", removed: "Removed: " } as const;
 
-/** Renders few elements: only the first line of a run has the hidden word of `SPOKEN`. */
+/** Renders few elements: only the first line of a run has a hidden word for screen readers. */
 function renderRun({ kind, lines }: LineRun) {
   return lines.map((line, place) => (
     <span key={place} class={classNames(styles, "line", `line-${kind}`)}>

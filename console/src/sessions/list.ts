@@ -33,7 +33,7 @@ let changedMeanwhile: SessionRow[] = [];
 let isHeld = false;
 let askedAt = Number.NEGATIVE_INFINITY;
 /**
- * Maximum age of a list that `onConnected` need not reload, ms: a new stream also reports changes from just before its start.
+ * Maximum age of a list that `onConnected` does not reload, ms: a new stream also reports changes from just before its start.
  */
 const FRESH_MS = 3_000;
 
@@ -156,8 +156,8 @@ function key(filters: Filters): string {
   return queryOf(filters).toString();
 }
 
-/** Clears the list at sign-out, because the next user must not see the sessions. */
-export function startList(): void {
+/** Starts to clear the list at each sign-out, because the next user must not see the sessions. */
+export function clearListAtSignOut(): void {
   effect(() => {
     if (me.value) return;
     latestLoad++;

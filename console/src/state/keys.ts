@@ -21,7 +21,7 @@ export type Keys = Readonly<Record<string, () => void>>;
 
 const bound = new Set<Keys>();
 
-/** Active until the returned function is called. */
+/** Binds `keys` until the returned function is called. */
 export function bindKeys(keys: Keys): () => void {
   bound.add(keys);
   return () => bound.delete(keys);

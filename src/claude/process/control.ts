@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ControlRequest } from "../../domain/control.ts";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { exactUsd } from "../../domain/usage.ts";
+import { roundUsd } from "../../domain/usage.ts";
 import type { AgentSignal } from "../../engine/ports.ts";
 import { exactModelUsage } from "../results.ts";
 
@@ -81,7 +81,7 @@ async function usage(query: Query): Promise<JsonObject> {
       percentage,
       categories: categories.map(({ name, tokens }) => ({ name, tokens })),
     },
-    costUsd: exactUsd(session.total_cost_usd),
+    costUsd: roundUsd(session.total_cost_usd),
     modelUsage: exactModelUsage(session.model_usage),
     linesAdded: session.total_lines_added,
     linesRemoved: session.total_lines_removed,

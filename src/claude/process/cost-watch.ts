@@ -1,5 +1,5 @@
 import type { Query } from "@anthropic-ai/claude-agent-sdk";
-import { exactUsd } from "../../domain/usage.ts";
+import { roundUsd } from "../../domain/usage.ts";
 import type { AgentSignal } from "../../engine/ports.ts";
 import { settlesWithin } from "./control.ts";
 import type { LaunchPlan } from "./launch.ts";
@@ -78,5 +78,5 @@ export class CostWatch {
 /** Cost of the session so far, USD, as counted by Claude Code across resumes. */
 async function costSoFar(query: Query): Promise<number> {
   const { session } = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
-  return exactUsd(session.total_cost_usd);
+  return roundUsd(session.total_cost_usd);
 }

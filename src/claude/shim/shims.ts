@@ -9,8 +9,8 @@ import { ShimConnection, type ShimClient } from "./connection.ts";
 import { isShimAlive } from "./why-gone.ts";
 
 /**
- * Manages the shims of this server: the own shim, started with the first process at the latest, and shims left by former
- * servers of the daemon name.
+ * Manages the shims of this server: the shim for new processes, started with the first process at the latest, and shims that
+ * former servers with the same daemon name have left.
  */
 
 export interface Program {
@@ -20,14 +20,14 @@ export interface Program {
 
 export interface ShimSettings extends ShimClient {
   readonly stateFolder: string;
-  /** Time that a shim keeps its processes without a server of the name, ms. */
+  /** Time for which a shim keeps processes while no server of `daemon` owns them, ms. */
   readonly keepMs: number;
-  /** Command that restarts this server; `undefined` if another program does so. */
+  /** Command to restart this server after its death, run by a shim; `undefined` if another program restarts the server. */
   readonly restart: (Program & { readonly env: Readonly<Record<string, string>>; readonly cwd: string }) | undefined;
   /** Returns an unused path in a folder that only the user can enter. */
   readonly newAddress: () => Promise<string>;
-  /** Returns the sockets of shims of this name, after removing sockets of dead shims. */
-  readonly found: () => Promise<readonly string[]>;
+  /** Removes sockets of dead shims of `daemon`, and returns the remaining ones. */
+  readonly findSockets: () => Promise<readonly string[]>;
   readonly log: Pick<Logger, "debug" | "info" | "warn">;
 }
 
@@ -38,7 +38,7 @@ export interface ShimReport {
   readonly processes: readonly { readonly pid: number; readonly startedAt: string }[];
 }
 
-/** Maximum number of attempts to get an answering shim. */
+/** Maximum number of shims to try for one that answers. */
 const MAX_SHIMS = 2;
 /** Time limit for the start of a shim, ms. A busy machine starts Node in a second. */
 const READY_MS = 10_000;
@@ -48,7 +48,7 @@ export class Shims {
   readonly #reaper: Program | undefined;
   #own: Promise<ShimConnection> | undefined;
   readonly #others = new Map<string, Promise<ShimConnection>>();
-  /** Addresses of shims started by this server. */
+  /** Addresses of shims started by this server, skipped by `adopt`. */
   readonly #addresses = new Set<string>();
   #adopted: Promise<void> = Promise.resolve();
   #isClosing = false;
@@ -66,8 +66,8 @@ export class Shims {
   }
 
   /**
-   * Returns a shim for new processes that has just answered, and replaces a silent shim. `undefined` if no shim can be started;
-   * `fallback` then has the reason.
+   * Returns the shim for new processes once it has answered a request. Replaces a silent shim. Returns `undefined` if no shim
+   * can be started; `fallback` then has the reason.
    */
   async own(tries = MAX_SHIMS): Promise<ShimConnection | undefined> {
     if (this.#isClosing) return undefined;
@@ -90,7 +90,7 @@ export class Shims {
     }
   }
 
-  /** Starts no more processes in the shim. Running processes continue. */
+  /** Sends no more new processes to the shim of `connection`. Running processes continue there. */
   #leave(connection: ShimConnection, own: Promise<ShimConnection>, why: string): void {
     this.#own = undefined;
     if (connection.isClosed) return;
@@ -107,11 +107,12 @@ export class Shims {
     return { address, pid, startedAt, daemon, sdk, keepMs };
   }
 
-  async standing(process: SessionState["process"]): Promise<ShimRelation> {
+  async relationTo(process: SessionState["process"]): Promise<ShimRelation> {
     const { daemon, sdk } = this.#settings;
     const shim = shimIn(process);
-    if (shim?.daemon !== daemon) return standingWithoutShims(process);
-    // A turn changes hands only between equal SDK versions, and the daemon of this name has a different version now.
+    if (shim?.daemon !== daemon) return relationWithoutShims(process);
+    // A server attaches only to processes of its own SDK version. With another version here, no server can, because only this
+    // server has the daemon name.
     return shim.sdk === sdk && (await isShimAlive(shim)) ? "ours" : "gone";
   }
 
@@ -120,12 +121,12 @@ export class Shims {
     const own = await this.#own?.catch(() => undefined);
     const connection = own?.address === address ? own : await this.#other(address);
     if (connection.pid === pid && connection.startedAt === startedAt) return connection;
-    throw new Error("another shim has its socket");
+    throw new Error("the socket now belongs to another shim");
   }
 
   /**
-   * Connects to the shims left by former servers of this name, so that the shims have an owner again, and ends the spares
-   * there, which no session can claim any more. Call only in the server holding the name.
+   * Connects to the shims left by former servers of this daemon name, so that each shim knows of a living server. Ends the
+   * spares there, because no session can claim a spare of a former server. Call only in the server that holds the name.
    */
   adopt(): void {
     const { log } = this.#settings;
@@ -134,9 +135,7 @@ export class Shims {
     );
   }
 
-  /**
-   * Ends the process `id` if a former server has left the process in a shim. Call only if no session can continue with `id`.
-   */
+  /** Ends process `id` if the shim of a former server still has it. Call only if no session can continue with the process. */
   async end(id: string): Promise<void> {
     await this.#adopted;
     for (const opened of this.#others.values()) {
@@ -148,7 +147,7 @@ export class Shims {
   }
 
   async #adoptAll(): Promise<void> {
-    for (const address of await this.#settings.found()) {
+    for (const address of await this.#settings.findSockets()) {
       if (this.#addresses.has(address)) continue;
       try {
         const connection = await this.#other(address);
@@ -157,7 +156,7 @@ export class Shims {
           pid: connection.pid,
           processes: processes.length,
         });
-        // Another server of this name lives, frozen for a while or with a separate address.
+        // An owned process means that another server of this daemon name lives: frozen for a while, or with a separate address.
         if (processes.some(({ owned }) => owned)) continue;
         for (const each of processes) if (each.epoch === 0) void endLeft(connection, each);
         connection.end();
@@ -184,7 +183,7 @@ export class Shims {
     return Promise.all(reports);
   }
 
-  /** Lets every shim end after its last process. */
+  /** Closes the connections. Each shim ends after its last process. */
   async close(): Promise<void> {
     this.#isClosing = true;
     const all = await Promise.allSettled([this.#own, ...this.#others.values()]);
@@ -226,7 +225,7 @@ export class Shims {
   }
 }
 
-/** Returns the error of a silent shim; `undefined` if the shim answers. */
+/** Asks the shim for its processes. Returns the error if the shim does not answer, otherwise `undefined`. */
 async function findFault(connection: ShimConnection): Promise<string | undefined> {
   return connection.list().then(
     () => undefined,
@@ -234,8 +233,8 @@ async function findFault(connection: ShimConnection): Promise<string | undefined
   );
 }
 
-/** For a server that cannot attach: `theirs` if the shim lives, otherwise `gone`. */
-export async function standingWithoutShims(process: SessionState["process"]): Promise<ShimRelation> {
+/** Relation for a server that cannot attach to any shim: `theirs` if the shim lives, otherwise `gone`. */
+export async function relationWithoutShims(process: SessionState["process"]): Promise<ShimRelation> {
   const shim = shimIn(process);
   return shim && (await isShimAlive(shim)) ? "theirs" : "gone";
 }
@@ -248,8 +247,8 @@ function shimIn(process: SessionState["process"]): ShimRef | undefined {
 const END_MS = 5_000;
 
 /**
- * Ends a process without a session and acknowledges its exit, so that the shim forgets the process. Also resolves if another
- * server owns the process.
+ * Ends a process that belongs to no session, and acknowledges the exit, so that the shim forgets the process. Also resolves if
+ * another server has become the owner.
  */
 async function endLeft(connection: ShimConnection, { epoch, id }: Pick<ListedProcess, "epoch" | "id">): Promise<void> {
   const ended = new Promise<void>((resolve) => {
@@ -265,7 +264,7 @@ async function endLeft(connection: ShimConnection, { epoch, id }: Pick<ListedPro
   connection.unfollow(id);
 }
 
-/** Starts the shim program outside this server's session and process group. Resolves to its first line. */
+/** Starts the shim program outside this server's session and process group. Resolves to the first line of its output. */
 async function startShim(given: string, cwd: string): Promise<string> {
   const program = fileURLToPath(new URL("../../shim/shim.js", import.meta.url));
   const child = spawn(process.execPath, [program], {

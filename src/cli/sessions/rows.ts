@@ -1,6 +1,6 @@
 import { readFirstPrompt, type SessionRecord, type Store } from "./store.ts";
 import { UNREADABLE } from "../../domain/unreadable.ts";
-import { exactUsd } from "../../domain/usage.ts";
+import { roundUsd } from "../../domain/usage.ts";
 import { shortPath, isoTime, oneLine, roughDuration, statusWord, usd } from "./text-format.ts";
 
 /** Formats sessions as lines of a table, and as objects for programs. */
@@ -34,7 +34,7 @@ export function summary(record: SessionRecord) {
     createdAt: isoTime(createdAt),
     lastActiveAt: isoTime(updatedAt),
     totalTurns: state.totals.turns,
-    totalCostUsd: exactUsd(state.totals.costUsd),
+    totalCostUsd: roundUsd(state.totals.costUsd),
     ...(state.lastOutcome && { lastOutcome: state.lastOutcome }),
     pending: state.requests.length,
   };

@@ -9,13 +9,13 @@ export interface KnownTool {
 const BY_CATEGORY: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   files: {
     Read: "read a file: text, image, PDF or notebook",
-    Write: "write a file whole",
+    Write: "write a whole file",
     Edit: "replace text in a file",
-    MultiEdit: "several replacements in one file",
+    MultiEdit: "make several replacements in one file",
     NotebookEdit: "change a cell of a notebook",
     NotebookRead: "read a notebook",
     LS: "list a folder",
-    Artifact: "publish a page made of files",
+    Artifact: "publish a web page made of files",
   },
   search: {
     Glob: "find files by name",
@@ -26,7 +26,7 @@ const BY_CATEGORY: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   shell: {
     Bash: "run a shell command, also in the background",
     PowerShell: "run a PowerShell command",
-    REPL: "run code in an interpreter that stays",
+    REPL: "run code in an interpreter that keeps its state",
     BashOutput: "read the output of a background shell",
     KillShell: "end a background shell",
     Monitor: "watch the output of a command in the background",
@@ -52,7 +52,7 @@ const BY_CATEGORY: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   planning: {
     EnterPlanMode: "plan before anything is changed",
     ExitPlanMode: "show the plan and ask for approval",
-    EnterWorktree: "go on in a git worktree of its own",
+    EnterWorktree: "continue in a separate git worktree",
     ExitWorktree: "leave the git worktree",
     TodoWrite: "keep a list of steps",
     TaskCreate: "add a step to the list",
@@ -65,21 +65,21 @@ const BY_CATEGORY: Readonly<Record<string, Readonly<Record<string, string>>>> = 
     CronDelete: "remove a scheduled prompt",
     CronList: "list scheduled prompts",
     RemoteTrigger: "start an agent elsewhere",
-    ScheduleWakeup: "go on by itself later",
+    ScheduleWakeup: "continue by itself later",
   },
   interaction: {
     AskUserQuestion: "ask the user to choose",
     PushNotification: "notify the user",
     ReportFindings: "report the findings of a review",
     SendFeedback: "send feedback on Claude Code",
-    SendUserFile: "hand a file to the user",
+    SendUserFile: "send a file to the user",
     StructuredOutput: "give the result in the requested form",
   },
   mcp: {
     ListMcpResourcesTool: "list resources of MCP servers",
     ReadMcpResourceTool: "read a resource of an MCP server",
     ReadMcpResourceDirTool: "list a folder of resources of an MCP server",
-    RefreshMcpTools: "ask an MCP server again for its tools",
+    RefreshMcpTools: "reload the tools of an MCP server",
   },
 };
 

@@ -6,7 +6,9 @@ import { Attachments, IdempotencyKey, Prompt, SessionId } from "./input.ts";
 import { refuseMalformedRules } from "./malformed-rules.ts";
 import { refuseNul } from "./unsafe-text.ts";
 
-/** Actions that begin or continue work. Each surface decides which options a caller may name. */
+/**
+ * Actions that begin or continue work. Each surface, such as MCP tools or the console, decides which options a caller may give.
+ */
 
 const promptFields = { prompt: Prompt, attachments: Attachments, idempotencyKey: IdempotencyKey };
 
@@ -55,7 +57,7 @@ export const fork = defineRequest({
     engine.fork(caller, sessionId, request),
 });
 
-/** Sends the next prompt of a Claude Code session that is not in the store. */
+/** Takes over a Claude Code session that is not in the store, and sends its next prompt. */
 export const adopt = defineRequest({
   name: "adopt",
   scope: "run",

@@ -145,7 +145,10 @@ export interface AgentReattach extends AgentStart {
   };
 }
 
-/** Standing of a process after its owner died. `ours`: this server may attach; `theirs`: another may; `gone`: none can. */
+/**
+ * Relation of a process to this server after the owner of the process died. `ours`: this server may attach; `theirs`: another
+ * may; `gone`: none can.
+ */
 export type ShimRelation = "ours" | "theirs" | "gone";
 
 /** Parts of a session that decide on allowed folders. */
@@ -269,7 +272,7 @@ export interface AgentRuntime {
    * come long after.
    */
   start(request: AgentStart): AgentProcess;
-  shimOf(process: SessionState["process"]): Promise<ShimRelation>;
+  shimRelation(process: SessionState["process"]): Promise<ShimRelation>;
   /**
    * Resolves with the reason why a process is `gone`, beyond the death of its owner, a sentence for people; `undefined` for a
    * process without a shim.

@@ -6,7 +6,7 @@ import { findSender } from "./senders.ts";
 
 /** Requests the start and the end of a session's process. */
 
-/** Stops the process in good order, if it is up. */
+/** Stops the process gracefully, if it is starting or live. */
 export function endProcess({ effects, state }: Draft): void {
   if (state.process.phase === "none" || state.process.phase === "ending") return;
   state.process = { ...state.process, phase: "ending" };
@@ -16,7 +16,7 @@ export function endProcess({ effects, state }: Draft): void {
 interface StartOptions {
   readonly rerun: boolean;
   readonly resumeAt?: string;
-  /** Environment record of the requesting client, for a process without a prompt. */
+  /** Environment record of the requesting client, for a start without a prompt. */
   readonly environmentId?: string | undefined;
   /** Policy that the replaced process was started under. */
   readonly former?: AddedPolicy;
@@ -37,7 +37,7 @@ export function startProcess(
   effects.push({ type: "start", processId: id, first: state.processCount - again === 1, ...how, ...record });
 }
 
-/** Starts another process after a first start failed with its owner. `before.since` keeps the place in the queue. */
+/** Starts the process again after its owner died during the start. `before.since` keeps the place in the queue for a slot. */
 export function restartProcess(draft: Draft, turn: Turn, before: { again: number; since: number }): void {
   const how = { rerun: turn.rerun, ...(turn.prompt && resumeAtOf(turn.prompt)) };
   startProcess(draft, how, { ...before, again: before.again + 1 });

@@ -3,7 +3,7 @@ import type { TurnEnded } from "../../domain/event.ts";
 import type { AnsweredBy } from "../../domain/permission.ts";
 import type { QueuedPrompt, SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
-import { exactUsd } from "../../domain/usage.ts";
+import { roundUsd } from "../../domain/usage.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
 import { mayTake, findSender } from "./senders.ts";
@@ -135,8 +135,8 @@ export function addResult(draft: Draft, result: AgentResult, eventId: number): v
 /** Adds the increase of Claude Code's cumulative cost, USD. */
 export function addCost(state: SessionState, told: Pick<AgentResult, "costUsdTotal" | "isError">): void {
   const costUsd = newCost(state, told);
-  state.totals.costUsd = exactUsd(state.totals.costUsd + costUsd);
-  if (state.turn && !state.turn.pending) state.turn.costUsd = exactUsd(state.turn.costUsd + costUsd);
+  state.totals.costUsd = roundUsd(state.totals.costUsd + costUsd);
+  if (state.turn && !state.turn.pending) state.turn.costUsd = roundUsd(state.turn.costUsd + costUsd);
 }
 
 /**

@@ -2,7 +2,7 @@ import { type ByEventType, type DataOf, decideBy } from "../../domain/event-tabl
 import type { TurnEnded } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { SessionState } from "../../domain/session.ts";
-import { exactUsd, TOKEN_KINDS, usageOf } from "../../domain/usage.ts";
+import { roundUsd, TOKEN_KINDS, usageOf } from "../../domain/usage.ts";
 import type { Append } from "../../engine/ports.ts";
 import { NO_CATEGORY, type Instruments } from "./instruments.ts";
 
@@ -58,7 +58,7 @@ export class EventCounters {
     this.#to.turns.inc({ outcome, category: failure });
     this.#to.turnSeconds.observe({ outcome }, durationMs / 1000);
     // Sets the sum anew, because `inc` throws for a negative cost, and sums of fractions show rounding errors.
-    this.#costUsd = exactUsd(this.#costUsd + Math.max(costUsd, 0));
+    this.#costUsd = roundUsd(this.#costUsd + Math.max(costUsd, 0));
     this.#to.cost.reset();
     this.#to.cost.inc(this.#costUsd);
   }

@@ -21,7 +21,7 @@ import { findResource, type FoundResource, type Library, type ReadingCaller } fr
 interface ResourceOptions {
   readonly limits: { readonly maxWaitMs?: number | undefined };
   readonly toolNames: readonly ToolName[];
-  /** Resolved by the first read that needs the engine. */
+  /** Resolved by the first read that needs the engine, because listing resources must not wait for the engine. */
   readonly deps: () => Promise<ToolDeps>;
   readonly log: Pick<Logger, "error">;
 }
@@ -94,7 +94,7 @@ export async function subscribe(
   }
 }
 
-/** Checks the scope before looking for the resource. Audits the refusal, as tools do. */
+/** Requires `READ_SCOPE` before looking for the resource. Audits a refusal, as tools do. */
 async function requireReading(uri: string, caller: Caller, { deps }: ResourceOptions): Promise<void> {
   try {
     requireScope(caller, READ_SCOPE, "Reading resources");

@@ -4,25 +4,25 @@ import type { Caller } from "../../domain/principal.ts";
 import { Subscriptions, type SubscriptionParts } from "./subscriptions.ts";
 
 /**
- * Subscriptions of the modern era: one `subscriptions/listen` request names all changes for its stream. The SDK reports changes
- * of any named URI; this module removes URIs of another principal, and follows the named resources.
+ * Subscriptions of clients after the 2025 era: one `subscriptions/listen` request names all changes for its stream. The SDK
+ * reports changes of any named URI; this module removes URIs of other principals, and follows the named resources.
  */
 
-/** True for a listen request. Its form is checked later. */
+/** True for a listen request. The SDK checks the form later. */
 export function asksToListen(message: unknown): message is JSONRPCRequest {
   return isJSONRPCRequest(message) && message.method === "subscriptions/listen";
 }
 
 /** Result of `grant`. */
 export interface Granted {
-  /** The request, reduced to resources that the caller may follow. */
+  /** `request` of the client, reduced to resources that the caller may follow. */
   readonly request: JSONRPCRequest;
   readonly uris: readonly string[];
 }
 
 /**
- * Subscribes to the resources named in `request` that the caller may follow. The acknowledgement of the returned request lists
- * only these.
+ * Subscribes to the resources named in `request` that the caller may follow. Returns the request without the others, so that
+ * its acknowledgement lists only granted resources.
  */
 export async function grant(request: JSONRPCRequest, caller: Caller, subscriptions: Subscriptions): Promise<Granted> {
   const notifications = asRecord(request.params?.["notifications"]);
@@ -37,7 +37,7 @@ export async function grant(request: JSONRPCRequest, caller: Caller, subscriptio
 }
 
 /**
- * Resolves to false for a resource that is unknown, forbidden or over the limit: the request is granted without it, and without
+ * Resolves to false for a resource that is unknown, forbidden or over the limit: `grant` leaves the resource out without giving
  * a reason.
  */
 async function tryAdd(uri: string, caller: Caller, subscriptions: Subscriptions): Promise<boolean> {
@@ -54,7 +54,7 @@ function asRecord(value: unknown): Readonly<Record<string, unknown>> | undefined
   return typeof value === "object" && value !== null ? { ...value } : undefined;
 }
 
-/** Event bus of one stream over HTTP: public changes, and changes of the granted resources. */
+/** Event bus of one stream over HTTP. Carries public changes, and changes of the granted resources. */
 export class ListenBus implements ServerEventBus {
   readonly #shared: ServerEventBus;
   readonly #subscriptions: Subscriptions;

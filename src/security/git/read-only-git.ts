@@ -3,7 +3,7 @@ import { otherwise, realpath } from "../files/limited.ts";
 import { isInside } from "../paths.ts";
 import { isExecutable, programFolders } from "../find-program.ts";
 import { nearestDotGit, repositoryFault } from "./repository.ts";
-import { GitError, notRead, run } from "./run.ts";
+import { GitError, unreadableText, run } from "./run.ts";
 
 /**
  * Runs git for read-only actions in an untrusted repository: no file on disk can make git start a program, use a network or
@@ -57,7 +57,7 @@ export async function readOnlyGit(place: GitContext, limitMs = LIMIT_MS): Promis
     const off = disableDrivers(await git("config", "--list", "--name-only", "-z"));
     return off ? withSettings(off) : "Its configuration has filter drivers that cannot be switched off.";
   } catch (error) {
-    return notRead(error);
+    return unreadableText(error);
   }
 }
 
@@ -68,9 +68,9 @@ async function explainFailure(error: unknown, cwd: string): Promise<string | und
   // Replaces git's words, because the setting named there is ours.
   if (error instanceof GitError && error.message.startsWith("cannot use bare repository")) return IN_DATA;
   const isNone = error instanceof GitError && error.message.startsWith("not a git repository");
-  if (!isNone) return notRead(error);
+  if (!isNone) return unreadableText(error);
   const dotGit = await nearestDotGit(cwd);
-  return dotGit === undefined ? undefined : `${notRead(error)} There is ${dotGit}, which git cannot use.`;
+  return dotGit === undefined ? undefined : `${unreadableText(error)} There is ${dotGit}, which git cannot use.`;
 }
 
 type Setting = readonly [key: string, value: string];

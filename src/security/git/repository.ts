@@ -20,7 +20,10 @@ export interface Repository {
   readonly top: string;
 }
 
-/** Returns the reason, as a sentence, why nothing of the repository may be read for this folder, or `undefined`. */
+/**
+ * Returns the reason, as a sentence, why git must not read the repository for `folder`; `undefined` if git may. Each entry of
+ * `allowed` is a set of folders: all data must lie within one folder of each set.
+ */
 export async function repositoryFault(
   folder: string,
   { commonDir, gitDir, top }: Repository,
@@ -33,16 +36,16 @@ export async function repositoryFault(
     if (dirname(dotGit) !== (await realpath(top))) return "The repository has its work tree elsewhere.";
     const root = await findDataRoot(dotGit, git, cwd);
     if (root === undefined) return `Its .git leads to ${git}, which does not belong to this folder.`;
-    const isFine = await resolveBounds([cwd, root], allowed);
-    return (await dataFault([git, common], isFine)) ?? (await objectsFault(join(common, "objects"), isFine));
+    const isAllowed = await createPathTest([cwd, root], allowed);
+    return (await dataFault([git, common], isAllowed)) ?? (await objectsFault(join(common, "objects"), isAllowed));
   } catch (error) {
-    return uncheckable(error);
+    return uncheckableText(error);
   }
 }
 
 /**
- * Returns the reason, as a sentence, why the commit of a submodule may not be read; `undefined` if it may, or if there is none.
- * Ignores the submodule's objects.
+ * Returns the reason, as a sentence, why git must not read the commit of the submodule in `folder`; `undefined` if git may, or
+ * if `folder` has no `.git`. Skips the objects of the submodule, because a diff shows only the commit.
  */
 export async function submoduleFault(
   folder: string,
@@ -58,19 +61,19 @@ export async function submoduleFault(
     if (root === undefined) return `The .git of its submodule ${folder} leads to ${git}, which does not belong to it.`;
     const way = await readSmall(join(git, "commondir"), MAX_BYTES).catch(missingIsEmpty);
     const common = await realpath(resolve(git, way.trim()));
-    return await dataFault([git, common], await resolveBounds([cwd, root], allowed));
+    return await dataFault([git, common], await createPathTest([cwd, root], allowed));
   } catch (error) {
-    return uncheckable(error);
+    return uncheckableText(error);
   }
 }
 
-const uncheckable = (error: unknown) =>
+const uncheckableText = (error: unknown) =>
   `The repository cannot be checked: ${error instanceof Error ? error.message : String(error)}.`;
 
-type Bounds = (path: string) => boolean;
+type PathTest = (path: string) => boolean;
 
 /** Returns a test for paths: within one of `folders`, and within one folder of each set in `allowed`. */
-async function resolveBounds(folders: readonly string[], allowed: readonly (readonly string[])[]): Promise<Bounds> {
+async function createPathTest(folders: readonly string[], allowed: readonly (readonly string[])[]): Promise<PathTest> {
   const sets = await Promise.all(
     allowed
       .filter((each) => each.length > 0)
@@ -79,8 +82,8 @@ async function resolveBounds(folders: readonly string[], allowed: readonly (read
   return (path) => [folders, ...sets].every((each) => each.some((one) => isInside(path, one)));
 }
 
-async function dataFault(folders: readonly string[], isFine: Bounds): Promise<string | undefined> {
-  const outside = folders.find((path) => !isFine(path));
+async function dataFault(folders: readonly string[], isAllowed: PathTest): Promise<string | undefined> {
+  const outside = folders.find((path) => !isAllowed(path));
   if (outside !== undefined) return `Its data lies in ${outside}, outside the folder.`;
   for (const each of folders) {
     const link = await findLink(each);
@@ -89,14 +92,14 @@ async function dataFault(folders: readonly string[], isFine: Bounds): Promise<st
   return undefined;
 }
 
-/** Returns the nearest `.git` on the way up, as git does. */
+/** Returns the `.git` in `folder` or in its nearest parent, as git searches. */
 export async function nearestDotGit(folder: string): Promise<string | undefined> {
   const path = join(folder, ".git");
   if (await lstat(path).catch(otherwise(undefined))) return path;
   return dirname(folder) === folder ? undefined : nearestDotGit(dirname(folder));
 }
 
-/** Returns the work tree around the folder, and the main one if the first is linked to it. Never rejects. */
+/** Returns the root of the work tree around `folder`; for a linked work tree, also the root of the main one. Never rejects. */
 export async function findWorkTrees(folder: string): Promise<string[]> {
   const dotGit = await nearestDotGit(folder);
   if (dotGit === undefined) return [];
@@ -106,7 +109,7 @@ export async function findWorkTrees(folder: string): Promise<string[]> {
     const root = await findDataRoot(dotGit, gitDir, folder);
     return root === undefined || basename(root) !== ".git" ? [top] : [top, dirname(root)];
   } catch {
-    // `.git` is a folder, as in most repositories.
+    // `.git` is a folder, not a file, as in most repositories.
     return [top];
   }
 }
@@ -139,7 +142,7 @@ async function findDataRoot(dotGit: string, gitDir: string, cwd: string): Promis
   return isOurs ? gitDir : undefined;
 }
 
-/** Entries that git reads or passes through. */
+/** Entries of a git folder that git reads, or follows to other files. */
 const READ_BY_GIT = [
   "HEAD",
   "commondir",
@@ -164,10 +167,10 @@ async function findLink(folder: string): Promise<string | undefined> {
 
 /** Maximum number of loose objects to look through. git packs from 6,700 on. */
 const MAX_ENTRIES = 200_000;
-/** Limit of git. */
+/** Maximum depth of alternates, as in git. */
 const MAX_ALTERNATES = 5;
 
-async function objectsFault(objects: string, isFine: Bounds, depth = 0): Promise<string | undefined> {
+async function objectsFault(objects: string, isAllowed: PathTest, depth = 0): Promise<string | undefined> {
   const found = await lstat(objects).catch(() => undefined);
   if (!found?.isDirectory()) return `Its objects in ${objects} cannot be read.`;
   let left = MAX_ENTRIES;
@@ -180,21 +183,21 @@ async function objectsFault(objects: string, isFine: Bounds, depth = 0): Promise
     if (link) return `${join(objects, entry.name, link.name)} is a symbolic link.`;
   }
   if (left < 0) return `Its objects in ${objects} are too many to check: run git gc.`;
-  return alternatesFault(objects, isFine, depth);
+  return alternatesFault(objects, isAllowed, depth);
 }
 
-async function alternatesFault(objects: string, isFine: Bounds, depth: number): Promise<string | undefined> {
+async function alternatesFault(objects: string, isAllowed: PathTest, depth: number): Promise<string | undefined> {
   const text = await readSmall(join(objects, "info", "alternates"), MAX_BYTES).catch(missingIsEmpty);
   for (const line of text.split("\n")) {
     if (line === "" || line.startsWith("#")) continue;
     const place = isAbsolute(line) ? line : resolve(objects, line);
     const real = await realpath(place).catch(() => undefined);
     // git unquotes a quoted line, and would then read another path than the checked one.
-    if (line.startsWith('"') || real === undefined || !isFine(real)) {
+    if (line.startsWith('"') || real === undefined || !isAllowed(real)) {
       return `It borrows objects from ${place}, outside the folder.`;
     }
     const fault =
-      depth < MAX_ALTERNATES ? await objectsFault(real, isFine, depth + 1) : "It borrows objects in too many steps.";
+      depth < MAX_ALTERNATES ? await objectsFault(real, isAllowed, depth + 1) : "It borrows objects in too many steps.";
     if (fault !== undefined) return fault;
   }
   return undefined;

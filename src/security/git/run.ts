@@ -8,7 +8,7 @@ import { otherwise, stat } from "../files/limited.ts";
 /** Error whose message is a reason in git's own words, without a full stop. */
 export class GitError extends Error {
   override readonly name = "GitError";
-  /** Beginning of an output above the limit. */
+  /** Beginning of the output if git wrote more than `MAX_BYTES`. */
   readonly beginning: Buffer | undefined;
 
   constructor(reason: string, beginning?: Buffer) {
@@ -17,12 +17,12 @@ export class GitError extends Error {
   }
 }
 
-/** Returns the error as a sentence. */
-export function notRead(error: unknown): string {
-  return `git does not read it: ${error instanceof Error ? error.message : String(error)}.`;
+/** Returns a sentence that gives `error` as the reason. */
+export function unreadableText(error: unknown): string {
+  return `git cannot read the repository: ${error instanceof Error ? error.message : String(error)}.`;
 }
 
-/** Maximum size of an output. */
+/** Maximum size of git's stdout. */
 const MAX_BYTES = 1024 * 1024;
 const MAX_REASON_BYTES = 4096;
 
@@ -32,7 +32,7 @@ interface Run {
   readonly limitMs: number;
 }
 
-/** Runs the command in a process group of its own, which ends as a whole. */
+/** Runs the command in a process group, so that `limitMs` also kills children of git. */
 export async function run([command = "git", ...args]: readonly string[], { cwd, env, limitMs }: Run): Promise<Buffer> {
   // `spawn` in a folder that does not answer would block this whole process.
   await stat(cwd).catch(otherwise(undefined));
@@ -54,7 +54,7 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
       reject(error);
     };
     const timer = setTimeout(() => {
-      end(new GitError(`it took longer than ${String(limitMs)} ms`));
+      end(new GitError(`no answer within ${String(limitMs)} ms`));
     }, limitMs);
     child.on("error", (error) => {
       clearTimeout(timer);
@@ -69,12 +69,12 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
       bytes += chunk.length;
       chunks.push(chunk);
       if (bytes <= MAX_BYTES) return;
-      end(new GitError(`it wrote more than ${String(MAX_BYTES)} bytes`, Buffer.concat(chunks).subarray(0, MAX_BYTES)));
+      end(new GitError(`more than ${String(MAX_BYTES)} bytes of output`, Buffer.concat(chunks).subarray(0, MAX_BYTES)));
     });
     child.on("close", (code, signal) => {
       clearTimeout(timer);
       if (code === 0) resolvePromise(Buffer.concat(chunks));
-      else reject(new GitError(reasonIn(said) ?? `it ended with ${String(code ?? signal)}`));
+      else reject(new GitError(reasonIn(said) ?? `the command ended with ${String(code ?? signal)}`));
     });
   });
 }
@@ -82,7 +82,8 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
 const MAX_REASON_CHARACTERS = 600;
 
 /**
- * Finds the reason in git's stderr, on one line: from the error on, without a full stop. Returns `undefined` if git wrote none.
+ * Finds the reason of a failure in git's stderr. Returns the lines from the first error on as one line without a full stop;
+ * `undefined` if git wrote none.
  */
 function reasonIn(stderr: string): string | undefined {
   const lines = stderr
@@ -100,6 +101,9 @@ function reasonIn(stderr: string): string | undefined {
 }
 
 const FAULT_PREFIX = /^(?:fatal|error): /;
-/** Value of a setting, kept out of reasons: a repository may include any file, even one closed to its reader. */
+/**
+ * Values of settings in git's errors, removed from reasons: a repository may include any file as its configuration, even a file
+ * that its reader may not see.
+ */
 const CONFIG_VALUE =
   /(config value) '(?:.*'(?= for ')|.*)|(color value|hint type|hunk header|object creation|--ignore-submodules argument)(?: for '.*')?: .*/;

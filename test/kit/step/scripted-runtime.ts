@@ -160,15 +160,15 @@ export class ScriptedRuntime implements AgentRuntime {
   shim: ShimRef | undefined;
   /** If set, new processes never send `ready`. */
   hangs = false;
-  /** Result of `shimOf` for shims of other servers. */
-  shimStanding: ShimRelation = "gone";
+  /** Result of `shimRelation` for shims of other servers. */
+  relationToShims: ShimRelation = "gone";
   /** Number of lines lost when this server attaches; sent with `attached`. */
   lostLines = 0;
   readonly reattached: AgentReattach[] = [];
   whyGone: AgentRuntime["whyGone"] = async () => Promise.resolve(undefined);
 
-  shimOf: AgentRuntime["shimOf"] = async (process) =>
-    Promise.resolve(process.phase === "none" || !process.shim ? "gone" : this.shimStanding);
+  shimRelation: AgentRuntime["shimRelation"] = async (process) =>
+    Promise.resolve(process.phase === "none" || !process.shim ? "gone" : this.relationToShims);
   reattach = (request: AgentReattach): ScriptedProcess => {
     this.reattached.push(request);
     return this.#have(new ScriptedProcess(request, [{ type: "attached", lost: this.lostLines }]));

@@ -178,7 +178,7 @@ export function twoNodes(between: { a?: BackendOverride; b?: BackendOverride } =
 export function nodesWithShim(between?: { a?: BackendOverride; b?: BackendOverride }): World {
   const world = twoNodes(between);
   for (const { runtime } of [world.a, world.b]) runtime.shim = SHIM;
-  world.b.runtime.shimStanding = "ours";
+  world.b.runtime.relationToShims = "ours";
   return world;
 }
 

@@ -8,7 +8,7 @@ import { callKey, TimelineIndex } from "./timeline-index.ts";
 
 type EventOf<T extends ShownEvent["type"]> = Extract<ShownEvent, { type: T }>;
 
-/** Types that `#takeLine` shows as a line, whatever came before. */
+/** Types of events that become a line of their own. */
 type LineType =
   | "session.opened"
   | "session.configured"
@@ -26,9 +26,9 @@ export class TimelineReducer {
   readonly #index = new TimelineIndex();
   readonly #messages = new MessageReducer(this.#index);
 
-  /** Queued prompts by id, shown after everything else until they begin. */
+  /** Queued prompts by id, shown at the end until Claude Code receives or drops them. */
   readonly #queued = new Map<string, PromptItem>();
-  /** Id of the prompt sent while no turn ran, shown in its place. Later prompts wait behind. */
+  /** Id of a prompt sent while no turn ran: shown where it was sent. Later prompts are queued until it begins. */
   #next: string | undefined;
   /** True if a turn runs, as far as known: the loaded events may begin in the middle of a turn. */
   #isAtWork = false;
@@ -53,7 +53,7 @@ export class TimelineReducer {
     this.#takeLine(event);
   }
 
-  /** Fails to compile for a new event type until `take` or `LineType` handles the type. */
+  /** Does not compile if a new event type is in neither `take` nor `LineType`. */
   #takeLine(event: EventOf<LineType>): void {
     this.#applyEffects(event);
     if (event.type === "notice" && event.data.kind === "waiting") this.#wait = event;
@@ -96,7 +96,7 @@ export class TimelineReducer {
       at: ["data", "attachments", at, "data"],
     }));
     const base = { ...baseOf(event), key: promptKey(promptId) };
-    // An event may come twice.
+    // Ignores a repeated event.
     if (this.#index.get(base.key)) return;
     const prompt: PromptItem = { kind: "prompt", ...base, promptId, text, pictures, state: "waiting" };
     if (this.#isAtWork || this.#next !== undefined || this.#queued.size > 0) this.#queued.set(promptId, prompt);

@@ -1,5 +1,5 @@
 import * as actions from "../../../engine/actions/process-control.ts";
-import { exactUsd } from "../../../domain/usage.ts";
+import { roundUsd } from "../../../domain/usage.ts";
 import { fit, jsonBytes } from "../../../view/size.ts";
 import { offer } from "./action.ts";
 import { ANSWER_BYTES, publicView } from "./session-fields.ts";
@@ -41,7 +41,7 @@ export const usage = offer(actions.usage, {
   present: async (ofProcess, { sessionId }, { principal }, { engine }) => {
     const { state } = await engine.get(principal, sessionId);
     const { costUsd, turns } = state.totals;
-    return { usage: { ...ofProcess, totalTurns: turns, totalCostUsd: exactUsd(costUsd) } };
+    return { usage: { ...ofProcess, totalTurns: turns, totalCostUsd: roundUsd(costUsd) } };
   },
 });
 

@@ -8,7 +8,7 @@ import { optionsOf, statusOf } from "../../../domain/session.ts";
 import { UNREADABLE } from "../../../domain/unreadable.ts";
 import type { SessionRecord } from "../../../engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
-import { exactUsd } from "../../../domain/usage.ts";
+import { roundUsd } from "../../../domain/usage.ts";
 import { beginningWithin, cutText, fit, jsonBytes, oneLine } from "../../../view/size.ts";
 
 /** Sessions in answers: status for every caller of the principal, content only if the operator allows it. */
@@ -34,7 +34,7 @@ export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }
     requested,
     reported: { ...reported },
     totalTurns: totals.turns,
-    totalCostUsd: exactUsd(totals.costUsd),
+    totalCostUsd: roundUsd(totals.costUsd),
     ...(lastOutcome && { lastOutcome }),
     pending: requests.length,
     ...(requests.length > 0 && { requests: requests.map(requestOf) }),
@@ -71,7 +71,7 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
   const { model = asked, permissionMode = mode } = state.reported;
   const status = statusOf(state);
   const times = { createdAt: inSeconds(createdAt), lastActiveAt: inSeconds(updatedAt) };
-  const counts = { totalTurns: state.totals.turns, totalCostUsd: exactUsd(state.totals.costUsd) };
+  const counts = { totalTurns: state.totals.turns, totalCostUsd: roundUsd(state.totals.costUsd) };
   const whole = { sessionId, status, ...times, permissionMode, ...counts };
   const forNames = Math.min(NAMES_BYTES, jsonBytes(namesWithin(names, LISTED_BYTES)) - 1);
   const forModel = Math.min(MODEL_BYTES, LISTED_BYTES - jsonBytes({ ...whole, model: "" }) - forNames);
