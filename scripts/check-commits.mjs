@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 
 const MAX_SUBJECT_CHARS = 72;
 const SUBJECT = /^[a-z][a-z0-9-]*(?:, [a-z][a-z0-9-]*)*: [a-z0-9`"].*[^.\s]$/;
-/** First words that are no imperative. */
+/** First words that are not imperative. */
 const NO_IMPERATIVE = /: (?:(?!embed|feed|need|shed|speed|bring)[a-z]+(?:ed|ing)|wip|fixes|adds|removes|changes)\b/;
 
 const git = (...args) => spawnSync("git", args, { encoding: "utf8" }).stdout.trim();

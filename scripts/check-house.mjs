@@ -54,7 +54,7 @@ function checkName(path, name) {
   if (banned !== undefined) violations.push(`src/${path} is named "${banned}": name it for what it decides`);
 }
 
-/** Removes comments but keeps lines, so that a word in prose is no import. */
+/** Removes comments but keeps lines, so that a word in prose is not an import. */
 function withoutComments(text) {
   return text
     .replace(/\/\*.*?\*\//g, "")

@@ -26,7 +26,7 @@ const named = z
     isRepeated: z.boolean().exactOptional(),
     ...input,
   })
-  .refine(hasFittingDefault, { message: "the default is no number, or none of the choices" });
+  .refine(hasFittingDefault, { message: "the default is not a number, or not one of the choices" });
 
 /** The registry refuses ranges. */
 const version = z

@@ -222,7 +222,7 @@ function fromSwitch(text: string): boolean | string {
   return text === "false" || text === "0" ? false : text;
 }
 
-/** False for `memory:`, which is no path. */
+/** False for `memory:`, which is not a path. */
 function isPath({ reading }: Setting, value: unknown): boolean {
   return reading === "path" || (reading === "store" && typeof value === "string" && isStorePath(value));
 }

@@ -31,7 +31,7 @@ export function readyLine(name: string): string {
 type ProcessOptions = Pick<SpawnOptions, "cwd" | "detached" | "env">;
 
 /**
- * The shell exits at once, so that the daemon is no descendant of the client: many clients kill all their descendants.
+ * The shell exits at once, so that the daemon is not a descendant of the client: many clients kill all their descendants.
  * `detached` puts the daemon into a process session of its own, out of reach of signals to the client's group or terminal.
  */
 const IN_BACKGROUND = 'log=$1; shift; "$@" </dev/null >>"$log" 2>&1 &';
@@ -105,8 +105,8 @@ async function readReadyLine(child: ChildProcess, ms: number): Promise<string> {
 }
 
 /**
- * Returns the command by which a shim starts its dead daemon again, with the old log. Needs no `&`: a shim is no descendant of
- * a client.
+ * Returns the command by which a shim starts its dead daemon again, with the old log. Needs no `&`: a shim is not a descendant
+ * of a client.
  */
 export function restartCommand({ main, name, stateFolder, words }: Omit<DaemonStart, "ms">) {
   const command = [process.execPath, ...process.execArgv, main, "daemon", "run", ...words];

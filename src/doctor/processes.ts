@@ -158,7 +158,7 @@ export async function checkLeftovers({ store }: Machine): Promise<Finding[]> {
 
 const PROBE_MS = 2_000;
 
-/** Checks the port of `--http`. Another server of ours on the port is no fault. */
+/** Checks the port of `--http`. Another server of ours on the port is not a fault. */
 export async function checkPort({ config: { http } }: Machine): Promise<Finding[]> {
   if (http === undefined) return [];
   const { host, port } = addressOf(http);

@@ -33,7 +33,7 @@ export interface ResultUsage {
   readonly costByModel: Readonly<Record<string, number>>;
 }
 
-/** Returns `undefined` if `event` is no result of Claude Code. */
+/** Returns `undefined` if `event` is not a result of Claude Code. */
 export function usageOf(event: SessionEvent): ResultUsage | undefined {
   if (event.type !== "message" || event.data.message["type"] !== "result") return undefined;
   const { modelUsage, num_turns: modelCalls, usage } = ResultMessage.parse(event.data.message);

@@ -74,8 +74,8 @@ function tablesOf(text: string, path: Path): AST.TOMLTable[] {
     }
     for (const each of lines) {
       const key = [...head, ...keysOf(each)];
-      if (startsWith(key, path)) throw unusualSyntax(each, `${path.join(".")} is no table of its own`);
-      if (startsWith(path, key)) throw unusualSyntax(each, `${key.join(".")} is no table of its own`);
+      if (startsWith(key, path)) throw unusualSyntax(each, `${path.join(".")} is not a separate table`);
+      if (startsWith(path, key)) throw unusualSyntax(each, `${key.join(".")} is not a separate table`);
     }
   }
   return tables;

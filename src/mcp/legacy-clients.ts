@@ -154,7 +154,7 @@ export class LegacyClients {
       hasLeft: false,
       giveUp: undefined,
     };
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is not an event target
     transport.onerror = (error) => this.#options.log.debug("a request of a client failed", { error: error.message });
     await server.connect(transport);
     return client;

@@ -49,7 +49,7 @@ export function createMcpServer(
     serveSubscriptions(server, options),
     ...(reported ? [announceToolChanges(server, reported, toolNames)] : []),
   ];
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is not an event target
   server.server.onclose = () => {
     for (const end of onClose) end();
     own?.end();

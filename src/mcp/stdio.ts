@@ -89,7 +89,7 @@ function interceptListening(
 ): void {
   const { onmessage: deliver } = transport;
   let before: Promise<void> | undefined;
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is not an event target
   transport.onmessage = (message) => {
     if (!before && !listens.concerns(message)) return deliver?.(message);
     const passed = (before ?? Promise.resolve())

@@ -28,7 +28,7 @@ const INTERNAL_ERROR = -32_603;
 
 /** Bound on session ids for the next daemon. The id named longest ago is dropped first. */
 const MAX_SESSIONS = 1_000;
-/** Bound on a session id, characters. Longer texts are no ids. */
+/** Bound on a session id, characters. Longer texts are not ids. */
 const MAX_ID = 100;
 
 export class Conversation {

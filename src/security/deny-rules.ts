@@ -55,7 +55,7 @@ function patternsExcept(names: readonly string[], beginning = ""): string[] {
 const SPECIAL = ["!", "-", "/", "[", "\\", "]", "^"];
 
 /**
- * Returns the members of a set of every character but `left`. A negated set is no option, because Claude Code reads `!` in its
+ * Returns the members of a set of every character but `left`. A negated set would not do, because Claude Code reads `!` in its
  * own way.
  */
 function setWithout(left: readonly string[]): string {

@@ -16,7 +16,7 @@ export async function folderFault(folder: string): Promise<string | undefined> {
   if (!found) return `${folder} does not exist.`;
   const isOwn = process.geteuid === undefined || found.uid === process.geteuid();
   const isClosed = found.isDirectory() && isOwn && (found.mode & ACCESS_OF_OTHERS) === 0;
-  return isClosed ? wayFault(folder) : `${folder} is no folder that only you can enter. Delete it.`;
+  return isClosed ? wayFault(folder) : `${folder} is not a folder that only you can enter. Delete it.`;
 }
 
 /**

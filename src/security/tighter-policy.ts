@@ -93,7 +93,7 @@ function commonRules(stored: SessionPolicy, { home, rules }: SessionPolicy): Ses
   };
 }
 
-/** Ignores the hosts of a policy without sandbox, which is no bound. */
+/** Ignores the hosts of a policy without sandbox, which bounds nothing. */
 function commonDomains(stored: SessionPolicy, present: SessionPolicy): string[] {
   if (stored.sandbox === "off") return present.sandboxDomains;
   if (present.sandbox === "off") return stored.sandboxDomains;

@@ -77,7 +77,7 @@ function parsed(line: Buffer): unknown {
   try {
     return JSON.parse(line.toString("utf8"));
   } catch {
-    // Invalid JSON is no control request.
+    // Invalid JSON is not a control request.
     return undefined;
   }
 }

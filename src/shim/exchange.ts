@@ -111,7 +111,7 @@ export class Exchange<Owner> {
     return true;
   }
 
-  /** Takes a line of Claude Code. Returns true for partial text, which is no control request. */
+  /** Takes a line of Claude Code. Returns true for partial text, which is not a control request. */
   read(line: Buffer): boolean {
     const isPart = this.lines.push(line);
     if (!isPart) this.control.noteRead(line);

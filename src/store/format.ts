@@ -76,7 +76,7 @@ function upgradeValue(
   { needs = 0, v, ...value }: JsonObject,
   versions: readonly Version[],
 ): JsonObject {
-  if (typeof v !== "number" || typeof needs !== "number") throw new SyntaxError(`a version of ${part} is no number`);
+  if (typeof v !== "number" || typeof needs !== "number") throw new SyntaxError(`a version of ${part} is not a number`);
   if (needs > versions.length) throw new NewerFormatError(newerMessage(part, needs, versions.length));
   return versions.slice(v).reduce((old, { [part]: upgrade }) => upgrade?.(old) ?? old, value);
 }
@@ -93,7 +93,7 @@ export const EVENT = createFormat("event");
 
 /**
  * Names the first field of `value` with another type than in `schema`; `undefined` if there is none. Unknown fields, words and
- * kinds are no fault.
+ * kinds are not a fault.
  */
 export function faultIn(schema: z.ZodType, value: unknown): string | undefined {
   const found = schema.safeParse(value).error?.issues.find((issue) => isFault(issue, value));

@@ -245,7 +245,7 @@ async function replyToCall(tool: Tool, raw: unknown, call: ToolCall, deps: ToolD
     if (!deps.first || !isAgentTool(tool.name)) return replyWith(outcome);
     return replyWith({ ...outcome, answer: await deps.first.addTo(outcome.answer, raw, call, own.engine) });
   } catch (error) {
-    // The client discards the answer to a cancelled call, and a cancellation is no error.
+    // The client discards the answer to a cancelled call, and a cancellation is not an error.
     const report = call.signal.aborted
       ? () => undefined
       : (id: string, fault: unknown) => deps.log.error("a tool failed", { fault: id, tool: tool.name, error: fault });

@@ -84,7 +84,7 @@ describe("a server with --sandbox required", () => {
     expect(wrapped).toContain("--unshare-pid");
   });
 
-  it("the sandbox is no approval: a command that no rule allows is asked", () => {
+  it("the sandbox is not an approval: a command that no rule allows is asked", () => {
     expect(session.actions).toMatchObject([{ toolName: "Bash", input: { command: ASKED } }]);
   });
 

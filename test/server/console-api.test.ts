@@ -92,7 +92,7 @@ describe("signing in", () => {
     ["a token that no header can hold", 401, { token: "ä\nx" }],
     ["no token", 400, {}],
     ["an empty token", 400, { token: " " }],
-    ["a token that is no text", 400, { token: { $ne: "" } }],
+    ["a token that is not text", 400, { token: { $ne: "" } }],
     ["no object", 400, [null]],
   ])("sign-in with %s is answered with %i, and sets no cookie", async (_, status, body) => {
     const answer = await send(http, "api/sign-in", post(body));

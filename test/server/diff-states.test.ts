@@ -90,7 +90,7 @@ describe("`claude_code_session` `diff` of a repository that git cannot read", ()
       },
     ],
     [
-      "with a branch that is no commit",
+      "with a branch that is not a commit",
       "HEAD names no commit",
       () => writeFileSync(hostile.dotGit("refs", "heads", "main"), "x\n"),
     ],

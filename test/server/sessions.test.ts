@@ -185,7 +185,7 @@ describe("a long log", () => {
   });
 });
 
-describe("a missing store, and a file that is no store", () => {
+describe("a missing store, and a file that is not a store", () => {
   it("without a store there are no sessions, and no store is created", async () => {
     const file = join(root, "none.db");
     expect(await runSessions(["list", "--store", file])).toEqual({
@@ -221,7 +221,7 @@ describe("a missing store, and a file that is no store", () => {
     );
   });
 
-  it("a file that is no database is refused as a store", async () => {
+  it("a file that is not a database is refused as a store", async () => {
     const file = join(root, "other.db");
     writeFileSync(file, "This is no database, and never was one.".repeat(99));
     expect(await runSessions(["list", "--store", file])).toEqual(

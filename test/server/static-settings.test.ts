@@ -43,7 +43,7 @@ describe("settings with which a proxy leaves every answer to its daemon", () => 
   it.each<[string, Settings]>([
     ["dynamic descriptions", flags("--dynamic-description")],
     ["an unknown flag", flags("--alow-dir", "/x")],
-    ["an argument that is no flag", flags("x")],
+    ["an argument that is not a flag", flags("x")],
     ["a flag without its value", flags("--toolsets")],
     ["a flag in place of a value", flags("--toolsets", "--store")],
     ["a value of a negated flag", flags("--no-allow-bypass=true")],

@@ -54,7 +54,7 @@ describe("a message of Claude Code", () => {
     ["that a hook has answered", system("hook_response", { output: "x" })],
     ["with a suggestion for the next prompt", { type: "prompt_suggestion", suggestion: "run the tests" }],
     ["about Claude Code's login", { type: "auth_status", isAuthenticating: true }],
-    ["of the user that is no replay", { type: "user", message: { role: "user", content: "x" } }],
+    ["of the user that is not a replay", { type: "user", message: { role: "user", content: "x" } }],
   ])("a message %s is stored unchanged, except for the session's id", (_, message) => {
     expect(read(message)).toEqual([{ type: "message", message }]);
   });

@@ -31,7 +31,7 @@ describe.skipIf(process.platform === "win32")("a pipe without a writer in place 
   it("a pipe in place of a transcript blocks no reader", async () => {
     pipe(`projects/one/${ID}.jsonl`);
     expect(await findSession(ID, root)).toBeUndefined();
-    await expect(findPrompts(transcript(), ["a-prompt"])).rejects.toThrow("is no regular file");
+    await expect(findPrompts(transcript(), ["a-prompt"])).rejects.toThrow("is not a regular file");
   });
 
   it("a pipe in place of the record of an open session blocks no reader", async () => {
@@ -57,7 +57,7 @@ describe.skipIf(process.platform === "win32")("a pipe without a writer in place 
     execFileSync("git", ["init", "-q"], { cwd: root });
     pipe(".git/objects/info/alternates");
     const environment = { PATH: process.env["PATH"] ?? "" };
-    expect(await readOnlyGit({ cwd: root, environment, wrapper: [], allowed: [] })).toMatch(/is no regular file/);
+    expect(await readOnlyGit({ cwd: root, environment, wrapper: [], allowed: [] })).toMatch(/is not a regular file/);
   });
 });
 

@@ -50,7 +50,7 @@ describe("entries of clients", () => {
     },
   );
 
-  it("an entry by a link, in a linked file, with variables, through npx or over HTTP is no fault", async () => {
+  it("an entry by a link, in a linked file, with variables, through npx or over HTTP is not a fault", async () => {
     symlinkSync(machine.script, at("bin", "claude-agents-mcp"));
     const kept = aimAt("cursor", "project");
     await write(kept, "claude-agents-mcp");

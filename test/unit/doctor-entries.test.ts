@@ -150,7 +150,7 @@ it("an entry that names a missing Claude Code is an error", async () => {
   expect(await machine.faults()).toEqual([]);
 });
 
-it("settings that the server accepts are no fault, also with variables of the client or relative to a project", async () => {
+it("settings that the server accepts are not a fault, also with variables of the client or relative to a project", async () => {
   await write(aimAt("codex"), ["--daemon", "off", "--max-live", "2"]);
   await write(aimAt("gemini"), ["--store", "memory:", "--spares", "0"]);
   await write(aimAt("windsurf"), ["--allow-bypass=false"]);

@@ -208,7 +208,7 @@ describe("findings of `doctor`", () => {
     expect(found.text).toContain(at(".local", "bin", "claude"));
   });
 
-  it("`doctor` warns of a key beside a login without showing the key; a key without a login is no fault", async () => {
+  it("`doctor` warns of a key beside a login without showing the key; a key without a login is not a fault", async () => {
     machine.environment["ANTHROPIC_API_KEY"] = "sk-ant-very-secret";
     const found = await machine.onlyFault();
     expect(found).toMatchObject({ id: "login", level: "warning", fix: "unset ANTHROPIC_API_KEY" });

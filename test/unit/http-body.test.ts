@@ -15,7 +15,7 @@ it.each([
   expect(await refusal.text()).toContain("more than 6 bytes.");
 });
 
-it("a request without a body has no value, and a body that is no JSON is reported as such", async () => {
+it("a request without a body has no value, and a body that is not JSON is reported as such", async () => {
   const get = new Request("http://127.0.0.1/");
   expect(await Promise.all([get, post("")].map(async (each) => readJson(each, 9)))).toEqual([
     { value: undefined, bytes: 0 },
@@ -24,6 +24,6 @@ it("a request without a body has no value, and a body that is no JSON is reporte
   expect(await readJson(post("{"), 9)).toEqual({ notJson: true });
 });
 
-it("a byte order mark is no part of a body", async () => {
+it("a byte order mark is not part of a body", async () => {
   expect(await readJson(post("\uFEFF{}"), 9)).toMatchObject({ value: {} });
 });

@@ -171,9 +171,9 @@ describe("an entry in TOML", () => {
   it.each([
     ["a = 1\nb = [\n", "TOML: ", "line 3, column 1"],
     ["a = 1\na = 2\n", "TOML: ", "line 2"],
-    ['servers = { ours = { command = "x" } }\n', "servers is no table of its own", "line 1"],
-    ['[servers]\nours = { command = "x" }\n', "servers.ours is no table of its own", "line 2"],
-    ['servers.ours.command = "x"\n', "servers.ours is no table of its own", "line 1"],
+    ['servers = { ours = { command = "x" } }\n', "servers is not a separate table", "line 1"],
+    ['[servers]\nours = { command = "x" }\n', "servers.ours is not a separate table", "line 2"],
+    ['servers.ours.command = "x"\n', "servers.ours is not a separate table", "line 1"],
     ["[[servers.ours]]\na = 1\n", "servers.ours is a list of tables", "line 1"],
     ["a = 1\n[[servers]]\n", "servers is a list of tables", "line 2"],
     ["[[servers]]\n[servers.ours]\n", "servers is a list of tables", "line 1"],

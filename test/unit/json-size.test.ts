@@ -31,7 +31,7 @@ describe("the size of a JSON text", () => {
   it.each([
     ["marks in strings do not count", String.raw`["a,b,[{\"c,", "\\", ","]`, undefined],
     ["a string without an end", '["a,b,c,d,e', undefined],
-    ["text that is no JSON", ",,,,,,", "members"],
+    ["text that is not JSON", ",,,,,,", "members"],
     ["brackets that close nothing", "]]]][][][][]", "members"],
     ["nested brackets", "[[[[]]]]", "depth"],
   ] as const)("the size of a text is bounded by members and depth: %s", (_, text, bound) => {

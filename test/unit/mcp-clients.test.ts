@@ -19,7 +19,7 @@ function clientsWith(limits: Partial<{ most: number; idleMs: number }> = {}, key
   const make = () => {
     const server = new McpServer({ name: "test", version: "1" });
     open += 1;
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is no event target
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is not an event target
     server.server.onclose = () => (open -= 1);
     servers.push(server);
     return server;

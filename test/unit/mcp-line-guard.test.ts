@@ -67,7 +67,7 @@ describe("the line guard", () => {
     ["in invalid JSON, as two strings", `{"x":"${text}","id":"a" "b"}`, "null"],
     ["in invalid JSON, with an invalid escape", `{"x":"${text}","id":"\\x"}`, "null"],
     ["as a number that would be rounded", `{"x":["${text}"],"id": 9007199254740993}`, "9007199254740993"],
-    ["as an object, which is no id", { id: { id: 5 }, text }, "null"],
+    ["as an object, which is not an id", { id: { id: 5 }, text }, "null"],
     ["nowhere: a batch", [{ id: 5, text }], "null"],
     ["nowhere: plain text", text, undefined],
   ])("the guard finds the id of a long message %s", async (_, message, id) => {

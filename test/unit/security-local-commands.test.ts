@@ -19,7 +19,7 @@ describe("commands of Claude Code in a prompt", () => {
   });
 
   it.each(["/compact", "/model opus", "/review", "/configure it", "/mcp__server__prompt", "See /config", "/", ""])(
-    "a prompt is accepted if it is no command, or affects only the session: %j",
+    "a prompt is accepted if it is not a command, or affects only the session: %j",
     (text) => {
       expect(() => checkLocalCommand("prompt", text)).not.toThrow();
     },

@@ -83,7 +83,7 @@ describe("frames between a shim and its owner", () => {
 
   it.for([
     ["a header that is not UTF-8", raw(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])), "not UTF-8"],
-    ["a header that is no JSON", raw(Buffer.from("{t:1}")), "not JSON"],
+    ["a header that is not JSON", raw(Buffer.from("{t:1}")), "not JSON"],
     ["a header that is a list", raw(Buffer.from('["t"]')), "not a JSON object"],
     ["a header without a kind", raw(Buffer.from('{"id":"a"}')), "no `t`"],
     ["an empty header", raw(Buffer.alloc(0)), "not JSON"],

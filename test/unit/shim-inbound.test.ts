@@ -188,7 +188,7 @@ describe("lines towards a process behind a shim", () => {
     ["a cancellation by its request", { type: "control_cancel_request", request_id: "q" }, "c:q"],
     ["any other message by its place", { type: "keep_alive" }, "7:line-1"],
     ["an id that a shim does not take by its place", { type: "user", uuid: "a b" }, "7:line-1"],
-    ["a line that is no object by its place", 5, "7:line-1"],
+    ["a line that is not an object by its place", 5, "7:line-1"],
   ])("each line has an id: %s", (_, line, id) => {
     const { sent, stdin } = makeOutbound();
     stdin.write(`${JSON.stringify(line)}\n`);

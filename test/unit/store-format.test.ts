@@ -121,7 +121,7 @@ describe("a format", () => {
     expect(upTo(labelled, counted).read(text)).toEqual({ ...state, count: 2 });
     expect(upTo(labelled, counted).read(STATE.write(state))).toEqual({ ...state, count: 0 });
     expect(createFormat("event", [...VERSIONS, labelled]).read(`{"v":1,"type":"x"}`)).toEqual({ type: "x" });
-    expect(() => createFormat("event").read(`{"type":"x"}`)).toThrow("a version of event is no number");
+    expect(() => createFormat("event").read(`{"type":"x"}`)).toThrow("a version of event is not a number");
   });
 
   it("fields of a newer server survive when an older server reads the state and writes it back", () => {
@@ -140,7 +140,7 @@ describe("a format", () => {
       `a session's state needs format version ${String(PRESENT + 2)}, and this claude-agents-mcp reads up to version ${String(PRESENT)}. Update claude-agents-mcp.`,
     );
     expect(upTo(labelled, { breaks: true }).read(text)).toEqual(state);
-    expect(() => STATE.read(`{"v":"1"}`)).toThrow("a version of state is no number");
+    expect(() => STATE.read(`{"v":"1"}`)).toThrow("a version of state is not a number");
   });
 
   it.each(["state", "spec"] as const)("a row with a newer %s is read as unreadable, with the reason", async (part) => {

@@ -232,7 +232,7 @@ describe("a session in a list", () => {
   });
 
   it.each<[string, Partial<SessionState>, { model?: string }, object]>([
-    ["an alias is no other model", { reported: { model: "claude-opus-5-5" } }, { model: "opus" }, {}],
+    ["an alias is not another model", { reported: { model: "claude-opus-5-5" } }, { model: "opus" }, {}],
     [
       "another model",
       { reported: { model: "claude-haiku-5" } },

@@ -139,7 +139,7 @@ function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
         {count(queued, "prompt is queued", "prompts are queued")} until this turn ends.
       </p>
     );
-  // An interrupt by the user is no failure and needs no warning.
+  // An interrupt by the user is not a failure and needs no warning.
   const isOwn = lastOutcome === "interrupted";
   const run = (action: keyof Pick<ActionBodies, "release-queue" | "drop-queue">) =>
     void attempt.run(() => act(id, action, {}));

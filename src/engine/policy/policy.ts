@@ -53,11 +53,11 @@ export interface Policy {
   readonly requestUnseenMs: number;
   /** Time limit from spawn to Claude Code's answer to `initialize`. */
   readonly initMs: number;
-  /** Time limit of a turn by its caller, without waits for decisions; `undefined` is no bound. */
+  /** Time limit of a turn by its caller, without waits for decisions; `undefined` means no bound. */
   readonly turnMs: number | undefined;
   /** True if nothing is kept of the conversation: the session ends with its process. */
   readonly ephemeral: boolean;
-  /** Maximum cost of a turn, USD; `undefined` is no bound. */
+  /** Maximum cost of a turn, USD; `undefined` means no bound. */
   readonly budgetUsd: number | undefined;
   /** Time limit of a turn by the operator, without waits for decisions; see `turnMs`. */
   readonly turnMaxMs: number;

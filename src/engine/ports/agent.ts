@@ -245,8 +245,8 @@ export interface AgentRuntime {
    */
   checkFolders(session: PlacedSession, folders: readonly string[]): Promise<string[]>;
   /**
-   * Reads the images of a prompt, even if the prompt starts nothing. Throws INVALID_ARGUMENT for a file that is no image, too
-   * large or outside the folders.
+   * Reads the images of a prompt, even if the prompt starts nothing. Throws INVALID_ARGUMENT for a file that is not an image,
+   * too large or outside the folders.
    */
   attach(session: PlacedSession, sources: readonly AttachmentSource[]): Promise<Attachment[]>;
   /** Resolves with `undefined` outside a repository. Refuses a folder as `plan` does. */

@@ -17,7 +17,7 @@ export async function openPlainFile(file: string): Promise<FileHandle> {
   const handle = await open(file, constants.O_RDONLY | nonBlocking);
   try {
     const found = await fileAccess.run(file, async () => handle.stat());
-    if (!found.isFile()) throw new Error(`${file} is no regular file`);
+    if (!found.isFile()) throw new Error(`${file} is not a regular file`);
     return handle;
   } catch (error) {
     await close(file, handle);

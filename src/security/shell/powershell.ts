@@ -17,7 +17,7 @@ export function readPowerShell(text: string): CommandReading {
       .join(" ") === words.join(" ");
   const [program = "", ...args] = words.map((word) => word.replace(/^'(.*)'$/, "$1"));
   if (!isPlain || words[0]?.startsWith("'") || !/^[a-z][\w-]*(?:\.exe)?$/i.test(program))
-    return { commands: [], problem: "it is no plain command" };
+    return { commands: [], problem: "it is not a plain command" };
   const name = program.toLowerCase().replace(/\.exe$/, "");
   const names = [program, name, ...(ALIASES.get(name) ?? [])];
   const commands = names.map((each): ShellCommand => [each, ...args]);

@@ -34,7 +34,7 @@ export interface FormKind {
    */
   readFirst(request: PermissionRequest, content: Record<string, unknown>): FirstForm | undefined;
   showSecond(request: PermissionRequest, context: SessionContext, filled: JsonObject): Form;
-  /** Reads the content of both forms together. Returns `undefined` if the content is no answer. */
+  /** Reads the content of both forms together. Returns `undefined` if the content is not an answer. */
   read(request: PermissionRequest, content: Record<string, unknown>): FormDecision | undefined;
   /** Message for Claude Code if the user declines. */
   readonly declined: string;

@@ -143,7 +143,7 @@ const WHOLE = { responseMode: "delta_compact" };
 /** Wraps a connected client. */
 export function connectionOf(client: Client | V1Client): Connection {
   const gone = new Promise<void>((resolve) => {
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is not an event target
     client.onclose = () => resolve();
   });
 

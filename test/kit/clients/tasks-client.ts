@@ -129,7 +129,7 @@ export function overHttp(server: HttpServer, token = server.token): TaskClient {
 export function overStdio({ transport }: Server): TaskClient {
   const waiting = new Map<unknown, (message: unknown) => void>();
   const deliver = transport.onmessage;
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is not an event target
   transport.onmessage = (message: object) => {
     const answered = "id" in message ? waiting.get(message.id) : undefined;
     if (answered) answered(message);

@@ -97,7 +97,7 @@ const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
     const prompted = world.model.requests.filter((request) => request.told.includes(files[0]!));
     expect(new Set(prompted.map(({ sessionId }) => sessionId))).toEqual(new Set([answer.sessionId]));
   },
-  "closes the form: that is no answer, and the call hands the request to the caller": async ({
+  "closes the form: that is not an answer, and the call hands the request to the caller": async ({
     client,
     fakeUser,
     world,

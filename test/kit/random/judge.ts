@@ -58,7 +58,7 @@ function messageFaults(sent: Sent, text: string, status: number): string[] {
   try {
     message = JSON.parse(text);
   } catch {
-    return ["is no JSON"];
+    return ["is not JSON"];
   }
   return [message].flat().flatMap((each) => oneFaults(sent, each, status));
 }
@@ -67,7 +67,7 @@ function oneFaults(sent: Sent, message: unknown, status: number): string[] {
   const error = at(message, "error");
   if (at(message, "jsonrpc") !== "2.0") {
     const isRefusal = status >= 400 && typeof error === "string" && typeof at(message, "message") === "string";
-    return isRefusal ? [] : ["is no message of JSON-RPC"];
+    return isRefusal ? [] : ["is not a message of JSON-RPC"];
   }
   if (typeof at(message, "method") === "string") return [];
   if (error !== undefined) return errorFaults(error);

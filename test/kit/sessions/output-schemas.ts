@@ -73,7 +73,7 @@ export const REFUSED: Readonly<Record<string, Refused>> = Object.fromEntries([
 export const ACCEPTED: Readonly<Record<string, JsonObject>> = {
   nothing: {},
   "draft 2020-12 by name": { $schema: "https://json-schema.org/draft/2020-12/schema", type: "object" },
-  "a dialect that is no text": { $schema: 5, type: "object" },
+  "a dialect that is not text": { $schema: 5, type: "object" },
   "the dialect of a part": inProperty({ $schema: "https://json-schema.org/draft/2020-12/schema" }),
   annotations: {
     title: "a",

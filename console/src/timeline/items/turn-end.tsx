@@ -23,7 +23,7 @@ const SHORT_CAUSE = 300;
 /** End of a turn: outcome, duration, cost, calls and warnings. */
 export function TurnEnd({ item: { cause, ended, result } }: { readonly item: TurnItem }) {
   const { costUsd, durationMs, errorSubtype, message, numTurns, outcome, warnings = [] } = ended;
-  // Shows only the author of an interrupt, because an interrupt is no failure.
+  // Shows only the author of an interrupt, because an interrupt is not a failure.
   const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
   const how = END_WORDS[outcome] + (by === undefined ? why : ` ${displayText(by)}`);
