@@ -4,7 +4,10 @@ import { JsonObject } from "../domain/json.ts";
 import type { AgentResult, FailureCategory } from "../domain/turn.ts";
 import { roundUsd } from "../domain/usage.ts";
 
-/** `subtype: "success"` does not mean success: API failures end so too. Earlier reports also count (side-reports.ts). */
+/**
+ * Converts a result. `subtype: "success"` does not mean success, because API failures end with it too, so `is_error` decides.
+ * `SideReports` detects further failures from earlier messages.
+ */
 export function toAgentResult(
   message: SDKResultMessage,
   assistantError: string | undefined,
@@ -96,15 +99,15 @@ function byStatus(status: number): FailureCategory {
   return status >= 400 ? "request" : "unknown";
 }
 
-/** Maximum size of a kept patch, bytes of JSON, roughly. The files themselves show larger changes. */
-const MAX_PATCH_BYTES = 65_536;
+/** Maximum length of a kept patch, characters of JSON. A larger change can be seen in the files. */
+const MAX_PATCH_CHARS = 65_536;
 const MAX_TEXT_CHARS = 500;
 /** Maximum length of hook output, characters. Claude Code gives the model more than a reader needs. */
 const MAX_HOOK_OUTPUT_CHARS = 4000;
 
 /**
- * Trims the structured output of a tool, which doubles the size of its message with whole file bodies. Keeps the patch, short
- * texts (paths, ids, states) and numbers; the text for the model stands in the message anyway.
+ * Trims the structured output of a tool (`tool_use_result`), because whole file bodies would double the size of the message.
+ * Keeps the patch, short texts (paths, ids, states) and numbers. The output for the model is in the message anyway.
  */
 export function trimToolResult(message: JsonObject): JsonObject {
   const { tool_use_result: output, ...rest } = message;
@@ -121,7 +124,7 @@ export function trimHookResponse(message: JsonObject, mask: (text: string) => st
 }
 
 function isKept(key: string, value: unknown): boolean {
-  if (key === "structuredPatch") return JSON.stringify(value).length <= MAX_PATCH_BYTES;
+  if (key === "structuredPatch") return JSON.stringify(value).length <= MAX_PATCH_CHARS;
   if (typeof value === "string") return value.length <= MAX_TEXT_CHARS;
   return typeof value === "number" || typeof value === "boolean";
 }

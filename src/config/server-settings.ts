@@ -50,7 +50,10 @@ export function clientSettings(server: ServerSettings, sources: Omit<ConfigSourc
   return termsWithin(server, sources);
 }
 
-/** Returns the terms of a client that is a server itself, and so may give server settings for itself. */
+/**
+ * Returns the terms of a client that is also a server, like the command `console`. Server settings from the client hold in the
+ * client's own process, so they are not refused here, but replaced by the settings of `server`.
+ */
 export function termsWithin(server: ServerSettings, sources: Omit<ConfigSources, "user">): Config {
   const own = configWithinBounds(server, sources);
   return { ...own, ...Object.fromEntries(SERVER_SETTINGS.map(({ key }) => [key, Reflect.get(server.config, key)])) };

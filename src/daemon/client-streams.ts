@@ -2,9 +2,12 @@ import type { Socket } from "node:net";
 import { Transform, Writable, type TransformCallback } from "node:stream";
 import { ALIVE, ALIVE_MS, END, objectIn, REST, WATCH } from "./wire.ts";
 
-/** Streams between the socket of one client and its server. Remove control lines (`#...`) and bound unread output. */
+/**
+ * Streams between the socket of one client and its MCP server. `ClientInput` handles control lines (`#...`), `ClientOutput`
+ * bounds unread output.
+ */
 
-/** Sends `ALIVE` every `ALIVE_MS` while the client has open calls. */
+/** Sends `ALIVE` every `ALIVE_MS` from `start` to `stop`, so that the client can tell a busy daemon from a frozen one. */
 export class AliveSender {
   readonly #socket: Socket;
   #timer: NodeJS.Timeout | undefined;
@@ -33,16 +36,16 @@ const MAX_CONTROL_LINE = 64;
 
 /** Removes control lines and handles `WATCH`, `REST` and `END`. Passes MCP lines of any length on, unbuffered. */
 export class ClientInput extends Transform {
-  readonly #life: AliveSender;
+  readonly #alive: AliveSender;
   readonly #onEnd: () => void;
-  /** Start of an unfinished control line; `undefined` inside an MCP line. */
-  #own: Buffer | undefined;
+  /** Beginning of a control line not yet read to its end; `undefined` inside an MCP line. */
+  #control: Buffer | undefined;
   #atStart = true;
 
-  /** Calls `onEnd` after the client has ended its input. */
-  constructor(life: AliveSender, onEnd: () => void) {
+  /** Calls `onEnd` at the control line `END`: the client has ended its input. */
+  constructor(alive: AliveSender, onEnd: () => void) {
     super();
-    this.#life = life;
+    this.#alive = alive;
     this.#onEnd = onEnd;
   }
 
@@ -55,10 +58,10 @@ export class ClientInput extends Transform {
    * life.
    */
   #pass(chunk: Buffer, callback: TransformCallback): void {
-    if (this.#atStart && chunk[0] === HASH) this.#own = Buffer.alloc(0);
+    if (this.#atStart && chunk[0] === HASH) this.#control = Buffer.alloc(0);
     const end = chunk.indexOf(NEWLINE) + 1;
     const part = end === 0 ? chunk : chunk.subarray(0, end);
-    if (this.#own) this.#take(part, end > 0);
+    if (this.#control) this.#take(part, end > 0);
     else this.push(part);
     this.#atStart = end > 0;
     const rest = chunk.subarray(part.length);
@@ -67,15 +70,15 @@ export class ClientInput extends Transform {
   }
 
   #take(part: Buffer, isWhole: boolean): void {
-    const line = Buffer.concat([this.#own ?? Buffer.alloc(0), part.subarray(0, MAX_CONTROL_LINE)]).subarray(
+    const line = Buffer.concat([this.#control ?? Buffer.alloc(0), part.subarray(0, MAX_CONTROL_LINE)]).subarray(
       0,
       MAX_CONTROL_LINE,
     );
-    this.#own = isWhole ? undefined : line;
+    this.#control = isWhole ? undefined : line;
     if (!isWhole) return;
     const word = line.toString("utf8").trimEnd();
-    if (word === WATCH) this.#life.start();
-    if (word === REST) this.#life.stop();
+    if (word === WATCH) this.#alive.start();
+    if (word === REST) this.#alive.stop();
     if (word === END) this.#onEnd();
   }
 }
@@ -84,8 +87,8 @@ export class ClientInput extends Transform {
 const MAX_UNREAD = 33_554_432;
 
 /**
- * Buffers unread output up to `MAX_UNREAD`. Above the bound, drops notifications, and destroys the connection at the next
- * answer.
+ * Buffers unread output up to `MAX_UNREAD`, so that a client that does not read cannot fill the daemon's memory. Above the
+ * bound, drops notifications, and at any other message destroys the connection.
  */
 export class ClientOutput extends Writable {
   readonly #socket: Socket;

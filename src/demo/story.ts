@@ -129,7 +129,7 @@ class Teller {
   /** Polls until the turn has ended, and answers requests with `answer`. */
   async follow(sessionId: string, first: Answer, answer: Record<string, unknown>): Promise<Answer> {
     let cursor = first.nextCursor;
-    // People want more details than a model.
+    // Asks for full events, because people want more details than a model.
     const request = { sessionId, responseMode: "delta_compact", waitMs: WAIT_MS };
     let news = await this.call("claude_code_check", { action: "poll", ...request, cursor });
     for (;;) {

@@ -1,6 +1,6 @@
 import type { Clock } from "./ports.ts";
 
-/** Interval of looks at the time while a timer waits, ms. */
+/** Interval at which a waiting timer checks the time, ms. */
 const LOOK_MS = 5_000;
 /** Minimum interval of looks while a limit waits, ms. The interval is a tenth of the limit, so that a freeze uses up little. */
 const LIMIT_LOOK_MS = 250;

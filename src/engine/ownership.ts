@@ -10,11 +10,11 @@ import type { WhileUnattended } from "./policy/policy.ts";
 import { refuseUnclaimable, whyGone } from "./shim-relation.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
-/** Length of a lease, ms. A node without a timely renewal loses its sessions. */
+/** Length of a lease, ms. A node that does not renew its lease in time loses its sessions. */
 const LEASE_MS = 30_000;
 /**
- * Interval of renewals, ms. Other nodes watch an expired lease for a third of its length, because a clock may have been set, so
- * a renewal must fall into that time.
+ * Interval of renewals, ms. Half of `WATCH_MS`, the time for which other nodes watch an expired lease (a clock may have been
+ * set) before they take a session: a living owner renews in that time.
  */
 const RENEW_MS = LEASE_MS / 6;
 /** Delay after a failed renewal, ms; well before the lease runs out. */
@@ -24,7 +24,7 @@ const COMMAND_MS = 15_000;
 const SEND_MS = 3_000;
 /** Time for clients of a dead daemon to connect to the next, ms; usually a second or two. */
 const RECONNECT_MS = 10_000;
-/** Interval of looks for the end of the last turn while a server stops, ms. */
+/** Interval at which `waitUntilQuiet` looks for running turns, ms. */
 const QUIET_LOOK_MS = 100;
 
 export interface OwnershipOptions extends ActorContext, Operator {
@@ -33,7 +33,7 @@ export interface OwnershipOptions extends ActorContext, Operator {
 }
 
 interface ReachSource {
-  /** Returns the approvers that can be reached through clients that have named the session. */
+  /** Returns the approvers reachable through connected clients that have named the session. */
   readonly reach: (sessionId: string) => Reach;
   /** Registers a listener for sessions with a changed `reach`. */
   readonly onReach: (listener: (sessionId: string) => void) => void;
@@ -46,7 +46,7 @@ export interface TakeoverTerms {
   readonly mayStart: boolean;
   /** Environment record for the start. */
   readonly environmentId?: string;
-  /** Reason against a start, a sentence for people. */
+  /** Reason why a lost turn is not started again, a sentence for people. */
   readonly why?: string;
 }
 
@@ -56,7 +56,7 @@ export class Ownership {
   readonly #asTakenOver: (record: SessionRecord) => Promise<TakeoverTerms>;
   readonly #actors = new Map<string, SessionActor>();
   readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
-  /** Sessions at work here until their store went away, with the reason. */
+  /** Sessions that this node was running when their store was lost, with the reason. */
   readonly #lost = new Map<string, Refusal>();
   #lease: Promise<void> | undefined;
   #cancelHeartbeat: (() => void) | undefined;
@@ -84,14 +84,14 @@ export class Ownership {
     this.#actors.get(sessionId)?.refuseTrouble();
   }
 
-  /** Throws like `refuseTrouble`, also for a session that went away with its store. */
+  /** Throws like `refuseTrouble`, and also if this node was running the session when its store was lost. */
   refuseLost(sessionId: string): void {
     this.refuseTrouble(sessionId);
     const lost = this.#lost.get(sessionId);
     if (lost) throw new StoreTroubleError(lost, sessionId, true);
   }
 
-  /** Resolves once this node has done everything that has arrived for the session so far. */
+  /** Resolves once the session's actor has handled everything posted so far. */
   async settled(sessionId: string): Promise<void> {
     await this.#actors.get(sessionId)?.settled();
   }
@@ -121,7 +121,7 @@ export class Ownership {
     return answered && answered !== NO_ANSWER ? answered : this.#send(command, record.id);
   }
 
-  /** Sends a command to a responding owner, and claims nothing. */
+  /** Sends a command once, to the present owner. A no-op if the session has no owner, or the owner does not answer. */
   async tell(command: Command, sessionId: string): Promise<void> {
     const actor = this.#actors.get(sessionId);
     if (actor) await actor.command(command);
@@ -237,16 +237,16 @@ export class Ownership {
     const { clock, unattended } = this.#options;
     const { sessionId } = lease;
     const { principal, spec } = record;
-    const isAttachable = takenOver.type === "attached";
-    // Clients of the dead owner count as connected while they may be on their way.
-    const state = { ...record.state, ...(unattended && !isAttachable && { reach: unattended.reach(sessionId) }) };
+    const isAttached = takenOver.type === "attached";
+    // After an attach, keeps the recorded `reach` for `RECONNECT_MS`, because clients of the dead daemon may still reconnect.
+    const state = { ...record.state, ...(unattended && !isAttached && { reach: unattended.reach(sessionId) }) };
     const policy = policyAtOwner(this.#options, record, unattended);
     const gate = gateUnder(this.#options, record);
     const session = { lease, principal, spec, state, takenOver, policy, gate };
     const actor = new SessionActor(this.#options, session, (lost) => this.#onGone(sessionId, lost));
     this.#actors.set(sessionId, actor);
     this.#lost.delete(sessionId);
-    if (unattended && isAttachable) {
+    if (unattended && isAttached) {
       clock.after(RECONNECT_MS, () => actor.notify({ type: "reach", reach: unattended.reach(sessionId) }));
     }
     return actor;
@@ -259,7 +259,7 @@ export class Ownership {
 
   async #heartbeat(): Promise<void> {
     await this.#options.backend.leases.heartbeat(LEASE_MS).catch((error: unknown) => {
-      // Running work could no longer be found again, so it is stopped before more is reported as done.
+      // After a loss, the store may not record what runs, so each actor stops its session before reporting more.
       if (isLoss(error)) for (const actor of this.#actors.values()) actor.fail(error);
       throw error;
     });

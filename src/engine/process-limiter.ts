@@ -42,7 +42,7 @@ interface Waiter {
 /** Maximum number of abandoned sessions counted; more than a machine can run. */
 const MAX_KEPT = 1_000;
 
-/** Interval of looks for a free slot while a session waits, ms. */
+/** Interval at which a waiting session checks for a free slot, ms. */
 const LOOK_MS = 100;
 /** Time of failing looks after which the waiting sessions are rejected, ms. */
 const FAILING_MS = 30_000;

@@ -3,7 +3,7 @@ import { escapeControlChars } from "../security/control-chars.ts";
 
 /** Formats the change of a file as a unified diff, for a terminal. */
 
-/** Long lines are cut, because a file in one line would fill the screen. */
+/** Maximum length of a line, characters, because a file in one line would fill the screen. */
 const MAX_COLUMNS = 160;
 const CONTEXT_COLUMNS = 40;
 
@@ -22,12 +22,14 @@ export function diffText({ after, before, mask }: FileChange): string {
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** Drops the remark about a missing line break at the end. */
+/** Drops diff's remark "\ No newline at end of file". */
 function linesOf(lines: readonly string[]): string[] {
   return lines.filter((line) => !line.startsWith("\\"));
 }
 
-/** Masks the value after a name such as API_KEY: entries nearby, and keys added by the user, may have secrets. */
+/**
+ * Masks the value of a field named like a secret (API_KEY), because nearby entries and keys added by the user may be secret.
+ */
 function maskSecret(line: string): string {
   return line.replaceAll(SECRET, "$1[masked]$2");
 }

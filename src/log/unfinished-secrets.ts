@@ -5,8 +5,8 @@ import { lastWordStart } from "../domain/last-word.ts";
 /** Maximum number of characters held back for an unfinished word. */
 const MAX_HELD = 4_096;
 /**
- * Maximum length of a URL password with non-word characters. Bounded because a port also looks like the beginning of a
- * password, so that text in a language without spaces would be held back without end.
+ * Maximum length of a URL password with non-word characters. Bounded because a port (`://host:80`) also looks like the
+ * beginning of a password: without a bound, text in a language without spaces would be held back forever.
  */
 const MAX_PASSWORD = 256;
 
@@ -27,7 +27,7 @@ export function finishedLength(text: string, phrases: readonly string[]): number
   }
 }
 
-/** True if leaving out the last word of a text also leaves out every beginning of `secret`. */
+/** True if holding back the last word of a text is enough to hold back every beginning of `secret`. */
 export function isWord(secret: string): boolean {
   return secret.length <= MAX_HELD && lastWordStart(secret) === 0;
 }

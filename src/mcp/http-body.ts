@@ -1,7 +1,7 @@
 import { readMessage, type Fields, type MessageProblem } from "./message.ts";
 import { duplicateIdText } from "./unanswered-requests.ts";
 
-/** Validates the messages of an HTTP request for the SDK: one message, or a batch of a client of 2025. */
+/** Validates the messages of an HTTP request for the SDK: one message, or a batch from a client of the 2025 era. */
 
 /** Body of a request, or the refusal with an answer to each request in the body. */
 type BodyReading = { readonly body: unknown; readonly refusal?: undefined } | { readonly refusal: Response };
@@ -9,7 +9,7 @@ type BodyReading = { readonly body: unknown; readonly refusal?: undefined } | { 
 const INVALID_REQUEST = -32_600;
 const OTHER_INVALID = "Invalid request: another message of this batch is invalid.";
 
-/** `body` is `undefined` for a request without a body. */
+/** Returns the validated body, or the refusal. `value` is the parsed body; `undefined` if the request has none. */
 export function readBody(value: unknown): BodyReading {
   if (value === undefined) return { body: undefined };
   if (Array.isArray(value) && value.length > 0) return readBatch(value);
@@ -40,7 +40,7 @@ function readBatch(values: readonly unknown[]): BodyReading {
   };
 }
 
-/** Refuses a message with the id of another open request. */
+/** Refuses a request whose id belongs to another open request. */
 export function refuseDuplicateId(id: unknown): Response {
   return refuse(invalidRequestAnswer(id, duplicateIdText("session")));
 }

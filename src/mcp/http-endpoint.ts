@@ -21,7 +21,7 @@ import type { SubscriptionParts } from "./watch/subscriptions.ts";
  * Requests have passed src/http: the caller is authenticated, and the body is JSON within the size limit.
  */
 
-/** Creates a server for a client of 2025, or for one request of a later client. Free of side effects. */
+/** Creates a server for a client of the 2025 era, or for one request of a later client. Free of side effects. */
 export type ServerFactory = (context: Pick<McpRequestContext, "era">) => McpServer;
 
 export interface HttpEndpoint {

@@ -46,8 +46,8 @@ export class AutomaticDaemon {
       return await connectNow();
     } catch (error) {
       if (error instanceof RefusedError) throw error;
-      const endTurn = await acquireStartMutex(folders, place.name, left());
-      if (!endTurn) return connectNow();
+      const releaseMutex = await acquireStartMutex(folders, place.name, left());
+      if (!releaseMutex) return connectNow();
       try {
         const start = async () => {
           const words = store === undefined ? [] : ["--store", store];
@@ -58,7 +58,7 @@ export class AutomaticDaemon {
         const there = error instanceof AbsentError ? await connectNow().catch(() => undefined) : undefined;
         return there ?? (await startAndConnect(start, connectNow));
       } finally {
-        endTurn();
+        releaseMutex();
       }
     }
   }

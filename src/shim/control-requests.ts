@@ -1,8 +1,8 @@
 import { isId } from "./protocol.ts";
 
 /**
- * Tracks control requests through a shim: open requests of Claude Code, and the first answer to `initialize` for a later owner.
- * Usually reads only the start of a line, because Claude Code writes `type` and `request_id` first.
+ * Tracks the control requests that pass a shim: open requests of Claude Code, and the first answer to `initialize`, which a
+ * later owner may need. Usually reads only the start of a line, because Claude Code writes `type` and `request_id` first.
  */
 
 /** Bound on open requests, many more than Claude Code has at a time. Above the bound, the oldest is forgotten. */
@@ -50,7 +50,7 @@ export class ControlRequests {
   }
 
   #opened(requestId: string): void {
-    // Skips an id that no owner could name in a message.
+    // Skips an id that the shim's protocol cannot carry, because no owner could refer to the request.
     if (!isId(requestId)) return;
     this.#open.add(requestId);
     const [oldest] = this.#open;

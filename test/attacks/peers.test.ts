@@ -7,7 +7,7 @@ import type { Answer } from "../kit/clients/connection.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Another Claude Code with the same configuration folder starts no turn of a session. */
+/** Messages from other Claude Code sessions with the same configuration folder start no turn without approval. */
 
 const world = useWorld({ daemon: "never" });
 let refusing: Server;
@@ -22,7 +22,7 @@ afterEach(() => rmSync(join(world.configFolder, "settings.json"), { force: true 
 
 let victims = 0;
 
-/** Starts a session that may run every command, and returns a message that would make it write a file. */
+/** Starts a session that may run every command. Returns a message that asks the session to create `file`. */
 async function victimOf(server: Server, script: Parameters<typeof scriptTag>[0]) {
   const cwd = world.folder();
   const title = `victim-${String((victims += 1))}`;
@@ -37,7 +37,7 @@ async function victimOf(server: Server, script: Parameters<typeof scriptTag>[0])
   return { sessionId, title, file, message: messageTo(title, obey) };
 }
 
-/** Success of `SendMessage` in its result. */
+/** Matches a result of `SendMessage` that reports success, which does not mean that the receiver accepts the message. */
 const SENT = /\\"success\\+":true/;
 
 /** Sends the message from a session of `server`, without a request; returns the transcript. */
@@ -47,7 +47,7 @@ async function sendFrom(server: Server, message: Parameters<typeof scriptTag>[0]
   return world.transcript(sessionId);
 }
 
-/** Script that waits for the test to release `gate`. */
+/** Returns a script whose turn waits until the test releases `gate`. */
 const waitingAt = (gate: string) => [{ gateBefore: gate, text: "Worked." }];
 
 describe("messages from other sessions", () => {
@@ -56,7 +56,7 @@ describe("messages from other sessions", () => {
   it.each([
     ["", undefined, false],
     [", with messages accepted in the user's settings", { crossSessionInbound: "accept" }, false],
-    [", with sessions shown by the user's settings", opened, true],
+    [", with sessions made visible in the user's settings", opened, true],
   ])("an idle session refuses a message%s", async (_, settings, isSent) => {
     if (settings) writeFileSync(join(world.configFolder, "settings.json"), JSON.stringify(settings));
     const { file, message, sessionId, title } = await victimOf(refusing, [{ text: "Here." }]);
@@ -82,7 +82,7 @@ describe("messages from other sessions", () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  it("a session of this server cannot send messages", async () => {
+  it("a session cannot send messages to other sessions", async () => {
     const { message, title } = await victimOf(asking, [{ text: "Here." }]);
     const said = await sendFrom(refusing, message);
     expect(said).toContain("SendMessage");
@@ -96,7 +96,7 @@ describe("messages with --ask-rules PeerMessage", () => {
     asking.call("claude_code_check", { action: "respond_permission", sessionId, requestId, decision });
 
   it.each(["deny", "allow"])(
-    "a message to an idle session is a request that names its sender: %s",
+    "a message to an idle session becomes a permission request that names the sender: %s",
     async (decision) => {
       const { file, message, sessionId } = await victimOf(asking, [{ text: "Here." }]);
       const { nextCursor } = await asking.end(sessionId);
@@ -121,7 +121,7 @@ describe("messages with --ask-rules PeerMessage", () => {
     },
   );
 
-  it("a message from a session of the same server is a request", async () => {
+  it("a message from a session of the same server becomes a permission request", async () => {
     const { file, message, sessionId } = await victimOf(asking, [{ text: "Here." }]);
     const { nextCursor } = await asking.end(sessionId);
     expect(await sendFrom(asking, message)).toMatch(SENT);
@@ -132,7 +132,7 @@ describe("messages with --ask-rules PeerMessage", () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  it("a message during a turn holds the turn; if denied, the model does not see it", async () => {
+  it("a message during a turn holds the turn until answered; the model does not see a denied message", async () => {
     const { file, message, sessionId } = await victimOf(asking, [
       { tools: [{ name: "Bash", input: { command: "true" } }], gateBefore: "asked" },
       { text: "Worked." },
@@ -170,7 +170,7 @@ describe("messages with --ask-rules PeerMessage", () => {
 it.each([
   ["allow", true],
   ["deny", false],
-])("a request for a message outlives the daemon: %s", { timeout: 60_000 }, async (decision, isMade) => {
+])("a permission request for a message outlives the daemon: %s", { timeout: 60_000 }, async (decision, isMade) => {
   const client = await world.shared({ args: ["--ask-rules", "PeerMessage"] });
   const { file, message, sessionId } = await victimOf(client, [{ text: "Here." }]);
   const { nextCursor } = await client.end(sessionId);

@@ -19,7 +19,7 @@ const real = useWorld();
 afterEach(async () => Promise.all([standIn, real].map(async (each) => each.closeServers())));
 const KILLER = join(import.meta.dirname, "../kit/faults/kill-daemon.mjs");
 
-/** Prompt that appends `name` to `file`. */
+/** Returns a prompt whose turn appends `name` to `file`. */
 const appending = (name: string, file: string) =>
   scriptTag([
     { tools: [{ name: "Bash", input: { command: `echo ${name} >> ${file}` } }] },
@@ -46,41 +46,45 @@ interface Expected {
   readonly world?: World;
 }
 
-it("sessions waiting for a slot or for their turn keep waiting at the next daemon", { timeout: 60_000 }, async () => {
-  const client = await standIn.shared({ settings: { maxLive: 1 } });
-  const folder = standIn.folder();
-  const [gate, file] = [join(folder, "gate"), join(folder, "ran.txt")];
-  const command = `echo held >> ${file}; until [ -e ${gate} ]; do sleep 0.05; done`;
-  const holding = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "let go" }]);
-  const start = async (prompt: string) =>
-    (await client.call("claude_code", { prompt, cwd: folder, allowedTools: ["Bash"] })).sessionId;
-  const holder = await start(holding);
-  await expect.poll(() => read(file), { timeout: 20_000 }).toEqual(["held"]);
-  const files = ["one", "two"].map((name) => join(folder, name));
-  const waiting = await Promise.all(files.map(async (each) => start(appending("first", each))));
-  for (const [at, sessionId] of waiting.entries()) {
-    const prompt = appending("second", files[at]!);
-    await client.call("claude_code_reply", { sessionId, prompt, whenBusy: "queue", waitMs: 0 });
-    await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 10_000, until: "event" });
-  }
-  for (let n = 0; n < 2; n += 1) {
-    await killDaemons(standIn);
-    await persistently(async () => client.call("claude_code_session", { action: "list" }));
-  }
-  const { sessions } = await client.call("claude_code_session", { action: "list" });
-  const shown = waiting.map((id) => sessions.find(({ sessionId }) => sessionId === id));
-  expect(shown).toMatchObject(waiting.map(() => ({ status: "running", waitsForSlot: true })));
-  writeFileSync(gate, "");
-  for (const sessionId of [holder, ...waiting]) await waitForRest(client, sessionId);
-  await expectWhole(holder, { file, names: ["held"], processes: 1 });
-  for (const [at, sessionId] of waiting.entries()) {
-    await expectWhole(sessionId, { file: files[at]!, names: ["first", "second"], processes: 1 });
-  }
-  await client.close();
-});
+it(
+  "sessions waiting for a slot keep waiting, with their queued prompts, at the next daemon",
+  { timeout: 60_000 },
+  async () => {
+    const client = await standIn.shared({ settings: { maxLive: 1 } });
+    const folder = standIn.folder();
+    const [gate, file] = [join(folder, "gate"), join(folder, "ran.txt")];
+    const command = `echo held >> ${file}; until [ -e ${gate} ]; do sleep 0.05; done`;
+    const holding = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "let go" }]);
+    const start = async (prompt: string) =>
+      (await client.call("claude_code", { prompt, cwd: folder, allowedTools: ["Bash"] })).sessionId;
+    const holder = await start(holding);
+    await expect.poll(() => read(file), { timeout: 20_000 }).toEqual(["held"]);
+    const files = ["one", "two"].map((name) => join(folder, name));
+    const waiting = await Promise.all(files.map(async (each) => start(appending("first", each))));
+    for (const [at, sessionId] of waiting.entries()) {
+      const prompt = appending("second", files[at]!);
+      await client.call("claude_code_reply", { sessionId, prompt, whenBusy: "queue", waitMs: 0 });
+      await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 10_000, until: "event" });
+    }
+    for (let n = 0; n < 2; n += 1) {
+      await killDaemons(standIn);
+      await persistently(async () => client.call("claude_code_session", { action: "list" }));
+    }
+    const { sessions } = await client.call("claude_code_session", { action: "list" });
+    const shown = waiting.map((id) => sessions.find(({ sessionId }) => sessionId === id));
+    expect(shown).toMatchObject(waiting.map(() => ({ status: "running", waitsForSlot: true })));
+    writeFileSync(gate, "");
+    for (const sessionId of [holder, ...waiting]) await waitForRest(client, sessionId);
+    await expectWhole(holder, { file, names: ["held"], processes: 1 });
+    for (const [at, sessionId] of waiting.entries()) {
+      await expectWhole(sessionId, { file: files[at]!, names: ["first", "second"], processes: 1 });
+    }
+    await client.close();
+  },
+);
 
 it(
-  "a session waiting for a slot is lost without a client of its identity, and continues once such a client comes",
+  "a turn waiting for a slot is lost without a client of its payer, and the queue runs once such a client releases it",
   { timeout: 60_000 },
   async () => {
     const settings = { maxLive: 1 };
@@ -144,7 +148,11 @@ async function waitForRest(client: Server, sessionId: string): Promise<void> {
   while ((await persistently(async () => client.call("claude_code_check", poll))).status === "running");
 }
 
-async function started(world: World, points: string, more: Readonly<Record<string, string>> = {}) {
+/**
+ * Starts a session at a daemon that dies at the first of `points`; the next daemon dies at the second (`kill-daemon.mjs`).
+ * Returns the session as found afterwards.
+ */
+async function startAtKill(world: World, points: string, more: Readonly<Record<string, string>> = {}) {
   const cwd = world.folder();
   const [file, mark] = [join(cwd, "ran.txt"), join(cwd, "killed")];
   const node = [preloading(KILLER, { KILL_MARK: mark, KILL_POINTS: points, ...more })];
@@ -171,10 +179,10 @@ async function started(world: World, points: string, more: Readonly<Record<strin
 const POINTS = ["before start", "after start", "before record", "before prompt"];
 
 it.each(POINTS)(
-  "a prompt behind a start runs after it when the daemon is killed twice %s",
+  "a queued prompt runs after the first when two daemons are killed during the first: %s",
   { timeout: 60_000 },
   async (point) => {
-    const { client, file, mark, reply, sessionId } = await started(standIn, `${point},${point}`);
+    const { client, file, mark, reply, sessionId } = await startAtKill(standIn, `${point},${point}`);
     await reply("second");
     await waitForRest(client, sessionId);
     expect(readFileSync(mark, "utf8")).toMatch(/^xx?$/);
@@ -184,10 +192,10 @@ it.each(POINTS)(
 );
 
 it.each(POINTS)(
-  "a session continues in a new process when the daemon is killed %s",
+  "a session resumes in a new process when the daemon is killed during its start: %s",
   { timeout: 60_000 },
   async (point) => {
-    const { client, file, mark, reply, sessionId } = await started(real, point, { KILL_SKIP: "1" });
+    const { client, file, mark, reply, sessionId } = await startAtKill(real, point, { KILL_SKIP: "1" });
     await waitForRest(client, sessionId);
     const itsProcesses = () => real.processes().filter(({ command }) => command.includes(sessionId));
     await expect.poll(itsProcesses, { timeout: 20_000 }).toEqual([]);

@@ -10,7 +10,7 @@ import type { Server } from "../kit/servers/stdio-server.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Tests `--caller-approves` on every route: a request beyond the bound goes to another approver, and the caller is told. */
+/** Tests `--caller-approves` in every tool: options beyond the bound are left out, with a warning. */
 
 const ALL = ["--toolsets", "all", "--allow-disk-resume"];
 
@@ -36,7 +36,7 @@ const program = (file: string) => ({
 });
 const warned = ({ warnings }: Record<string, unknown>) => (Array.isArray(warnings) ? warnings.join("\n") : "");
 
-/** Script with a file write and a command; options of the caller alone would make both run without a request. */
+/** Returns a script that writes a file and runs a command. Without a bound, the options in these tests would allow both. */
 function writeAndCommand() {
   const cwd = world.folder();
   const files = { Write: join(cwd, "written.txt"), Bash: join(cwd, "ran.txt") };
@@ -44,8 +44,8 @@ function writeAndCommand() {
 }
 
 /**
- * Denies each open request; returns the tools of all requests, with those denied by the server because no approver may allow
- * them.
+ * Denies each open request. Returns the tools of all requests so far, including requests that the server denied for lack of an
+ * approver.
  */
 async function denyRequests(on: Pick<Connection, "call">, sessionId: string): Promise<string[]> {
   const wait = { action: "poll", sessionId, waitMs: 40_000 };
@@ -68,7 +68,7 @@ describe("options of a start, under `callerApproves` of `claude_code` or --calle
     ["edits, and callerApproves reads", () => edits, { callerApproves: "reads" }, both],
     ["edits, and callerApproves all", () => edits, { callerApproves: "all" }, both.slice(1)],
   ] as const)(
-    "a start loses options beyond the caller's bound, with a warning for each: %s",
+    "options of a start beyond the caller's bound are left out, with a warning for each: %s",
     async (_, on, advanced, leftOut) => {
       const asked = leftOut === both ? ["Write", "Bash"] : ["Bash"];
       const { cwd, files, script } = writeAndCommand();
@@ -94,8 +94,8 @@ describe("options of a start, under `callerApproves` of `claude_code` or --calle
   });
 });
 
-describe("--caller-approves at other ways to begin", () => {
-  it("claude_code_query loses options and a default mode beyond --caller-approves", async () => {
+describe("--caller-approves in other tools that start a session", () => {
+  it("claude_code_query leaves out options and a default mode beyond --caller-approves", async () => {
     const { cwd, files, script } = writeAndCommand();
     const prompt = scriptTag([...script]);
     const { data: open } = await stream(none, "claude_code_query", {
@@ -116,7 +116,7 @@ describe("--caller-approves at other ways to begin", () => {
     expect([existsSync(files.Write), existsSync(files.Bash)]).toEqual([false, true]);
   });
 
-  it("claude_session_create loses a mode beyond --caller-approves; claude_direct_query keeps one within", async () => {
+  it("claude_session_create leaves out a mode beyond --caller-approves; claude_direct_query keeps a mode within", async () => {
     const { cwd, files, script } = writeAndCommand();
     const options = { cwd, permissionMode: "acceptEdits" };
     const { data: created } = await stream(none, "claude_session_create", options);
@@ -129,7 +129,7 @@ describe("--caller-approves at other ways to begin", () => {
     expect(existsSync(files.Write)).toBe(true);
   });
 
-  it("a fork by claude_code_reply loses the original's mode beyond --caller-approves", async () => {
+  it("a fork by claude_code_reply does not inherit a mode beyond --caller-approves", async () => {
     const options = { cwd: world.folder(), permissionMode: "acceptEdits" };
     const begin = { prompt: scriptTag([{ text: "end" }]), ...options, waitMs: 40_000 };
     const { sessionId } = await edits.call("claude_code", begin);
@@ -174,7 +174,7 @@ describe("--caller-approves at changes of a session", () => {
     expect(chat).toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
-  it("updatedPermissions of an answer lose rules beyond --caller-approves, with a warning", async () => {
+  it("rules of updatedPermissions in an answer are left out beyond --caller-approves, with a warning", async () => {
     const { cwd, files } = writeAndCommand();
     const second = join(cwd, "second.txt");
     const open = await runScript(edits, [write(files.Write), program(files.Bash), write(second), { text: "end" }], {
@@ -202,7 +202,7 @@ describe("--caller-approves at changes of a session", () => {
 });
 
 describe("an answer with another input", () => {
-  it("a caller may change the input of a request only within what the caller may approve", async () => {
+  it("a caller may change the input of a request only to an input that the caller may approve", async () => {
     const { cwd, files } = writeAndCommand();
     const { actions, sessionId } = await runScript(edits, [write(files.Write), { text: "end" }], { cwd });
     expect(actions).toMatchObject([{ risk: { level: "edits" } }]);
@@ -220,7 +220,7 @@ describe("an answer with another input", () => {
 });
 
 describe("a caller without the scope approve", () => {
-  it("a caller without the scope approve approves nothing by options, an answer or a mode", async () => {
+  it("a caller without the scope approve can approve nothing: not by options, an answer or a mode", async () => {
     const ann = await http.connect("modern", users.tokens.ann);
     const { cwd, files, script } = writeAndCommand();
     const begun = await ann.call("claude_code", {

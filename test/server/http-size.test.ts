@@ -6,7 +6,7 @@ import { INITIALIZE, post, type HttpServer } from "../kit/servers/http-server.ts
 import { processorMsOf } from "../kit/runner/processor-time.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Requests of a caller with scope `read` must not block the server for others. */
+/** Huge requests of one caller must not block the server, or exhaust its memory, for the others. */
 
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
@@ -37,7 +37,7 @@ async function send(body: string): Promise<{ status: number; text: string; ms: n
 const keys = (count: number): string =>
   `{${Array.from({ length: count }, (_, index) => `"k${String(index)}":0`).join(",")}}`;
 
-describe("requests of many parts", () => {
+describe("requests with many values", () => {
   it.each([
     ["2.4 million keys", 413, () => call("claude_code_session", keys(2_400_000))],
     ["15 million zeros", 413, () => call("claude_code_session", `{"action":"list","x":[${"0,".repeat(15_000_000)}0]}`)],
@@ -97,7 +97,7 @@ describe("long requests", () => {
   });
 });
 
-it("a batch counts with each of its requests against the rate limit", async () => {
+it("each request of a batch counts against the rate limit", async () => {
   const batch = Array.from({ length: 100 }, (_, id) => call("claude_code_session", '{"action":"list"}', id));
   const answers = [await send(`[${batch.join(",")}]`), await send(`[${batch.join(",")}]`)];
   expect(answers.at(-1)?.status).toBe(429);

@@ -85,7 +85,7 @@ const every = CLIENTS.flatMap((client) =>
   ),
 );
 
-/** Contents as people keep them, by name; `table` is the client's table. */
+/** Files that a client may have before `install`, by description. `table` is the name of the object or table for servers. */
 const CONTENTS = {
   json: (table: string): Record<string, string> => ({
     "an empty file": "",
@@ -108,7 +108,7 @@ const CONTENTS = {
   }),
 };
 
-/** Returns one content for the scope `project`, because a scope only changes the path. */
+/** Returns all contents for the scope `user`, and one for `project`, because a scope only changes the path. */
 function contentsFor({ format, table }: Client, scope: Scope): [string, string][] {
   const all = Object.entries(CONTENTS[format](table));
   return scope === "user" ? all : all.filter(([name]) => name.startsWith("other servers"));
@@ -160,7 +160,7 @@ describe("a file that others change after install", () => {
     expect(readFileSync(at.file, "utf8")).toBe('{\n  "a": 2\n}\n');
   });
 
-  it("`uninstall` keeps a file created by `install` if others added to it, also after a second `install`", async () => {
+  it("`uninstall` keeps a file created by `install` if another program added a server, also after a second `install`", async () => {
     const at = aimAt("opencode");
     await install(at);
     const theirs = readFileSync(at.file, "utf8").replace('"mcp": {', '"mcp": {\n    "other": { "type": "local" },');
@@ -191,7 +191,7 @@ describe("a file that others change after install", () => {
     expect(readFileSync(at.file, "utf8")).toBe(own);
   });
 
-  it("`uninstall` removes an entry that was there before `install`; the copy keeps it", async () => {
+  it("`uninstall` removes an entry even if it existed before `install`; the copy made by `install` keeps it", async () => {
     const at = aimAt("codex");
     const own = '[mcp_servers.claude-agents-mcp]\ncommand = "mine"\n';
     put(at.file, own);
@@ -200,7 +200,7 @@ describe("a file that others change after install", () => {
     expect(readFileSync(at.file, "utf8")).toBe("");
   });
 
-  it("a file is not written if it changes between the plan and the writing", async () => {
+  it("a file is not written if it has changed since the plan", async () => {
     const at = aimAt("cursor");
     const change = await planInstall(at, at.client.entry(COMMAND));
     put(at.file, "{}");

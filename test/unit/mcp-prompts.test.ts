@@ -28,7 +28,7 @@ describe.each([
 
   async function refusalOf(name: string, args: Record<string, string>): Promise<string> {
     const error: unknown = await client.getPrompt({ name, arguments: args }).catch((each: unknown) => each);
-    if (!(error instanceof ProtocolError)) throw new Error(`${name} was written, or failed otherwise`);
+    if (!(error instanceof ProtocolError)) throw new Error(`the prompt ${name} was not refused`);
     expect(error.code).toBe(-32_602);
     return error.message;
   }
@@ -49,7 +49,7 @@ describe.each([
     expect(wire.depsMade).toBe(0);
   });
 
-  it("delegate describes how to hand over the task, with the given arguments only", async () => {
+  it("delegate describes how to hand over the task, and leaves out arguments that are not given", async () => {
     const text = await textOf("delegate", {
       task: "Fix <it>",
       cwd: "/home/ann/p",
@@ -63,7 +63,7 @@ describe.each([
     expect(wire.depsMade).toBe(0);
   });
 
-  it("review takes a session or a folder, and refuses both or neither", async () => {
+  it("review requires either a session or a folder", async () => {
     const session = wire.engine.add();
     session.startTurn();
     expect(await textOf("review", { sessionId: "s1" })).toMatch(
@@ -96,7 +96,7 @@ describe.each([
     );
   });
 
-  it("resume reports a failed turn, queued and held prompts, and that a cancelled session is over", async () => {
+  it("resume reports a failed turn, queued and held prompts, and a cancelled session", async () => {
     const session = wire.engine.add();
     session.finishTurn("It broke.", { outcome: "failed", isError: true, errorSubtype: "max_turns" });
     session.state.queue = [
@@ -183,7 +183,7 @@ describe("completion", () => {
     expect((await complete(delegate, "task", "x")).values).toEqual([]);
   });
 
-  it("completion returns folders of sessions, and folders below the typed path", async () => {
+  it("completion returns folders of sessions, and folders that begin with the typed path", async () => {
     add("one", undefined, "/home/ann/one");
     add("two", undefined, "/home/ann/two");
     add("three", undefined, "/home/ann/one");

@@ -10,9 +10,9 @@ const root = mkdtempSync(join(tmpdir(), "ccm-limited-"));
 afterAll(() => rmSync(root, { recursive: true }));
 
 /** Makes a `LimitedAccess` with a mount at `/mnt/dead` and at most two accesses to one path. */
-function limited(most: number, limitMs: number): LimitedAccess {
+function limited(maxTotal: number, limitMs: number): LimitedAccess {
   const mountOf = async (path: string) => Promise.resolve(path.startsWith("/mnt/dead") ? "/mnt/dead" : undefined);
-  return new LimitedAccess({ most, mostOfOne: 2, limitMs, mountOf });
+  return new LimitedAccess({ maxTotal, maxPerPlace: 2, limitMs, mountOf });
 }
 
 /** Makes an access resolved by `answer`. `asked` returns the number of calls. */

@@ -9,24 +9,24 @@ const KEY = Buffer.from(SECRET.slice("whsec_".length), "base64");
 let receiver: ReceiverServer;
 afterEach(async () => receiver.close());
 
-interface TestLetter {
-  readonly letter: Delivery;
+interface TestDelivery {
+  readonly delivery: Delivery;
   readonly settled: Promise<{ outcome: Outcome; attempts: number; answer: string }>;
-  /** Makes `isWanted` return false, as after an answer to the request. */
-  readonly unwant: () => void;
+  /** Makes `isWanted` return false, as if the request had been answered. */
+  readonly makeObsolete: () => void;
 }
 
 let count = 0;
 
-function letter({ until = Number.POSITIVE_INFINITY } = {}): TestLetter {
+function testDelivery({ until = Number.POSITIVE_INFINITY } = {}): TestDelivery {
   count += 1;
   const id = `msg_${String(count)}`;
   let isWanted = true;
   const { promise: settled, resolve } = deferred<{ outcome: Outcome; attempts: number; answer: string }>();
   return {
     settled,
-    unwant: () => void (isWanted = false),
-    letter: {
+    makeObsolete: () => void (isWanted = false),
+    delivery: {
       id,
       body: async () => Promise.resolve(JSON.stringify({ id })),
       isWanted: () => isWanted,
@@ -43,7 +43,7 @@ function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
   return { promise, resolve };
 }
 
-const OPTIONS = { attempts: 5, retryMs: 10, most: 100, abreast: 4 };
+const OPTIONS = { attempts: 5, retryMs: 10, maxWaiting: 100, maxConcurrent: 4 };
 
 function queueOf({ timeoutMs = 5_000, url = receiver.url, ...over }: Record<string, unknown> = {}): DeliveryQueue {
   const at = { url: String(url), key: KEY, timeoutMs: Number(timeoutMs) };
@@ -62,19 +62,19 @@ async function respondWith(...statuses: number[]): Promise<void> {
 describe("a delivery", () => {
   it("a delivery is retried until a 2xx response, each time with the same id", async () => {
     await respondWith(500, 404, 302, 202);
-    const { letter: sent, settled } = letter();
+    const { delivery: sent, settled } = testDelivery();
     queueOf().add(sent);
     await expect(settled).resolves.toEqual({ outcome: "delivered", attempts: 4, answer: "status 202" });
     // A redirect is a failed attempt and is not followed.
     expect(receiver.got.map(({ headers }) => headers["webhook-id"])).toEqual(Array.from({ length: 4 }, () => sent.id));
   });
 
-  it("a delivery fails after its last attempt, or if the next attempt would come too late", async () => {
+  it("a delivery fails after its last attempt, or if the next attempt would start after `until`", async () => {
     await respondWith(503);
-    const [often, late] = [letter(), letter({ until: Date.now() })];
+    const [often, late] = [testDelivery(), testDelivery({ until: Date.now() })];
     const queue = queueOf({ attempts: 3 });
-    queue.add(often.letter);
-    queue.add(late.letter);
+    queue.add(often.delivery);
+    queue.add(late.delivery);
     await expect(often.settled).resolves.toEqual({ outcome: "failed", attempts: 3, answer: "status 503" });
     await expect(late.settled).resolves.toEqual({ outcome: "failed", attempts: 1, answer: "status 503" });
   });
@@ -84,52 +84,52 @@ describe("a delivery", () => {
     const { url } = receiver;
     await receiver.close();
     receiver = await startReceiver();
-    const { letter: sent, settled } = letter();
+    const { delivery: sent, settled } = testDelivery();
     queueOf({ url, attempts: 2 }).add(sent);
     await expect(settled).resolves.toEqual({ outcome: "failed", attempts: 2, answer: "ECONNREFUSED" });
   });
 
   it("no delivery is attempted after 410 Gone", async () => {
     await respondWith(410);
-    const [first, second] = [letter(), letter()];
-    const queue = queueOf({ abreast: 1 });
-    queue.add(first.letter);
-    queue.add(second.letter);
+    const [first, second] = [testDelivery(), testDelivery()];
+    const queue = queueOf({ maxConcurrent: 1 });
+    queue.add(first.delivery);
+    queue.add(second.delivery);
     await expect(first.settled).resolves.toMatchObject({ outcome: "gone", attempts: 1 });
     await expect(second.settled).resolves.toMatchObject({ outcome: "gone", attempts: 0 });
-    const later = letter();
-    queue.add(later.letter);
+    const later = testDelivery();
+    queue.add(later.delivery);
     await expect(later.settled).resolves.toMatchObject({ outcome: "gone", attempts: 0 });
     expect(receiver.got).toHaveLength(1);
   });
 
   it("a delivery is not retried after it has become obsolete", async () => {
     await respondWith(500);
-    const { letter: sent, settled, unwant } = letter();
+    const { delivery: sent, settled, makeObsolete } = testDelivery();
     const queue = queueOf({ retryMs: 600_000 });
     queue.add(sent);
     await receiver.next();
-    unwant();
+    makeObsolete();
     queue.sweep();
     await expect(settled).resolves.toMatchObject({ outcome: "obsolete", attempts: 1 });
   });
 
   it("a delivery waits for a response no longer than its timeout", async () => {
     receiver = await startReceiver(() => undefined);
-    const { letter: sent, settled } = letter();
+    const { delivery: sent, settled } = testDelivery();
     queueOf({ timeoutMs: 50, attempts: 2 }).add(sent);
     await expect(settled).resolves.toEqual({ outcome: "failed", attempts: 2, answer: "no answer in time" });
   });
 
-  it("at most 2 deliveries run at once; a full queue drops the oldest, whose running attempt completes", async () => {
+  it("at most `maxConcurrent` attempts run at once; an attempt completes even if a full queue drops its delivery", async () => {
     const held: ServerResponse[] = [];
     receiver = await startReceiver(({ response }) => void held.push(response));
-    const all = Array.from({ length: 5 }, () => letter());
-    const queue = queueOf({ abreast: 2, most: 4 });
-    for (const each of all.slice(0, 2)) queue.add(each.letter);
+    const all = Array.from({ length: 5 }, () => testDelivery());
+    const queue = queueOf({ maxConcurrent: 2, maxWaiting: 4 });
+    for (const each of all.slice(0, 2)) queue.add(each.delivery);
     await receiver.next();
     await receiver.next();
-    for (const each of all.slice(2)) queue.add(each.letter);
+    for (const each of all.slice(2)) queue.add(each.delivery);
     expect(held).toHaveLength(2);
     for (const response of held.splice(0)) response.end();
     await receiver.next();
@@ -144,19 +144,19 @@ describe("a delivery", () => {
 
   it("a full queue drops the oldest waiting delivery", async () => {
     receiver = await startReceiver(() => undefined);
-    const all = Array.from({ length: 4 }, () => letter());
-    const queue = queueOf({ abreast: 1, most: 2 });
-    for (const each of all) queue.add(each.letter);
+    const all = Array.from({ length: 4 }, () => testDelivery());
+    const queue = queueOf({ maxConcurrent: 1, maxWaiting: 2 });
+    for (const each of all) queue.add(each.delivery);
     await expect(all[1]?.settled).resolves.toMatchObject({ outcome: "dropped", attempts: 0 });
     await queue.close(0);
     await expect(all[3]?.settled).resolves.toMatchObject({ outcome: "dropped" });
   });
 });
 
-describe("deliveries at the end of the server", () => {
-  it("at the end of the server, a waiting delivery is retried once, at once", async () => {
+describe("deliveries when the server stops", () => {
+  it("when the server stops, a waiting delivery is retried once, without delay", async () => {
     await respondWith(500, 200);
-    const { letter: sent, settled } = letter();
+    const { delivery: sent, settled } = testDelivery();
     const queue = queueOf({ retryMs: 600_000 });
     queue.add(sent);
     await receiver.next();
@@ -164,9 +164,9 @@ describe("deliveries at the end of the server", () => {
     await expect(settled).resolves.toMatchObject({ outcome: "delivered", attempts: 2 });
   });
 
-  it("at the end of the server, a delivery without a response within the grace period is aborted", async () => {
+  it("when the server stops, a delivery without a response within the grace period is aborted", async () => {
     receiver = await startReceiver(() => undefined);
-    const { letter: sent, settled } = letter();
+    const { delivery: sent, settled } = testDelivery();
     const queue = queueOf();
     queue.add(sent);
     const { response } = await receiver.next();

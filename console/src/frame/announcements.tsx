@@ -7,7 +7,7 @@ import styles from "./frame.module.css";
 
 const SHOWN_MS = 8000;
 
-/** Announces a new request for `SHOWN_MS`. `OpenCount` in the header stays. */
+/** Announces each new request for `SHOWN_MS`. The count in the header (`OpenCount`) stays as long as requests are open. */
 export function Announcements() {
   const arrived = useNewRequest();
   const isOpen = arrived && requests.value.some((request) => idOf(request) === idOf(arrived));
@@ -25,15 +25,15 @@ export function Announcements() {
   );
 }
 
-/** Returns the newest request that has arrived, for `SHOWN_MS`. */
+/** Returns the last request to arrive, until `SHOWN_MS` after its arrival. */
 function useNewRequest(): PendingRequest | undefined {
   const [arrived, setArrived] = useState<PendingRequest>();
   const open = requests.value;
-  const untoldRef = useRef(open);
+  const initialRef = useRef(open);
   const knownRef = useRef<ReadonlySet<string>>(undefined);
   useEffect(() => {
-    // The first list of `requests` is the baseline and announces nothing.
-    if (open === untoldRef.current) return;
+    // Before the server's first answer, nothing is known. All requests of that answer count as known.
+    if (open === initialRef.current) return;
     const before = knownRef.current;
     knownRef.current = new Set(open.map(idOf));
     const news = before && open.findLast((request) => !before.has(idOf(request)));

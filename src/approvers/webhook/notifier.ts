@@ -105,7 +105,7 @@ class Notifier implements ApproverPort {
   constructor(options: NotifierOptions) {
     const { limits, receiver } = options;
     this.#options = options;
-    this.#queue = new DeliveryQueue({ ...limits, receiver, most: MAX_QUEUED, abreast: MAX_CONCURRENT });
+    this.#queue = new DeliveryQueue({ ...limits, receiver, maxWaiting: MAX_QUEUED, maxConcurrent: MAX_CONCURRENT });
   }
 
   /** Handles a change once durable. Never throws and never waits. */
@@ -175,7 +175,7 @@ class Notifier implements ApproverPort {
     const payload = session.then((known) => this.#payload(id, notice, known));
     payload.catch(() => undefined);
     return new Promise((resolve) => {
-      const letter: Delivery = {
+      const delivery: Delivery = {
         id,
         body: async () => JSON.stringify((await payload).payload),
         isWanted: () => "ended" in matter || this.#waiting.has(matter.request.requestId),
@@ -187,7 +187,7 @@ class Notifier implements ApproverPort {
           resolve({ outcome, payload });
         },
       };
-      this.#queue.add(letter);
+      this.#queue.add(delivery);
     });
   }
 

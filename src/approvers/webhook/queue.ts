@@ -28,13 +28,13 @@ export interface QueueOptions {
   readonly attempts: number;
   readonly retryMs: number;
   /** Maximum number of waiting deliveries; one more drops the oldest. */
-  readonly most: number;
+  readonly maxWaiting: number;
   /** Maximum number of concurrent attempts. */
-  readonly abreast: number;
+  readonly maxConcurrent: number;
 }
 
 interface WaitingDelivery {
-  readonly letter: Delivery;
+  readonly delivery: Delivery;
   /** Aborted when no further attempt will follow; an attempt in progress still completes. */
   readonly stop: AbortController;
   /** Outcome, set when `stop` is aborted. */
@@ -64,13 +64,13 @@ export class DeliveryQueue {
     this.#options = options;
   }
 
-  add(letter: Delivery): void {
-    if (this.#isGone) return letter.settled("gone", 0, "an earlier answer was 410");
-    if (this.#over.signal.aborted) return letter.settled("dropped", 0, "the server ends");
+  add(delivery: Delivery): void {
+    if (this.#isGone) return delivery.settled("gone", 0, "an earlier answer was 410");
+    if (this.#over.signal.aborted) return delivery.settled("dropped", 0, "the server ends");
     const [oldest] = this.#waiting.values();
-    if (oldest && this.#waiting.size >= this.#options.most) this.#end(oldest, "dropped");
-    const waiting: WaitingDelivery = { letter, stop: new AbortController() };
-    this.#waiting.set(letter.id, waiting);
+    if (oldest && this.#waiting.size >= this.#options.maxWaiting) this.#end(oldest, "dropped");
+    const waiting: WaitingDelivery = { delivery, stop: new AbortController() };
+    this.#waiting.set(delivery.id, waiting);
     const carried = this.#deliver(waiting).then((result) => this.#settle(waiting, result));
     this.#running.add(carried);
     void carried.finally(() => this.#running.delete(carried));
@@ -78,7 +78,7 @@ export class DeliveryQueue {
 
   /** Ends deliveries whose `isWanted` returns false. */
   sweep(): void {
-    for (const waiting of this.#waiting.values()) if (!waiting.letter.isWanted()) this.#end(waiting, "obsolete");
+    for (const waiting of this.#waiting.values()) if (!waiting.delivery.isWanted()) this.#end(waiting, "obsolete");
   }
 
   /** Gives each waiting delivery one more attempt, `graceMs` in total. */
@@ -99,18 +99,18 @@ export class DeliveryQueue {
 
   #end(waiting: WaitingDelivery, outcome: Outcome): void {
     // Frees the place at once, also during an attempt.
-    this.#waiting.delete(waiting.letter.id);
+    this.#waiting.delete(waiting.delivery.id);
     waiting.ended = outcome;
     waiting.stop.abort();
   }
 
-  #settle({ letter }: WaitingDelivery, { answer, attempts, outcome }: Result): void {
-    this.#waiting.delete(letter.id);
-    letter.settled(outcome, attempts, answer);
+  #settle({ delivery }: WaitingDelivery, { answer, attempts, outcome }: Result): void {
+    this.#waiting.delete(delivery.id);
+    delivery.settled(outcome, attempts, answer);
   }
 
   async #deliver(waiting: WaitingDelivery): Promise<Result> {
-    const { letter, stop } = waiting;
+    const { delivery, stop } = waiting;
     let answer = "";
     for (let attempts = 0; ;) {
       await this.#waitForTurn(stop.signal);
@@ -119,7 +119,7 @@ export class DeliveryQueue {
         return { outcome: waiting.ended, attempts, answer };
       }
       const isLast = this.#closing.signal.aborted || attempts + 1 >= this.#options.attempts;
-      const tried = await this.#attempt(letter);
+      const tried = await this.#attempt(delivery);
       attempts += 1;
       ({ answer } = tried);
       const outcome = this.#noteOutcome(tried) ?? waiting.ended ?? (isLast ? "failed" : undefined);
@@ -128,8 +128,8 @@ export class DeliveryQueue {
       if (outcome) return { outcome, attempts, answer };
       const { retryMs } = this.#options;
       const wait = backoffMs({ attempts, random: Math.random(), retryMs, retryAfterMs: tried.retryAfterMs });
-      if (Date.now() + wait >= letter.until()) return { outcome: "failed", attempts, answer };
-      letter.failed(attempts, answer, wait);
+      if (Date.now() + wait >= delivery.until()) return { outcome: "failed", attempts, answer };
+      delivery.failed(attempts, answer, wait);
       await this.#pause(wait, stop.signal);
     }
   }
@@ -143,9 +143,9 @@ export class DeliveryQueue {
     return "gone";
   }
 
-  async #attempt(letter: Delivery): Promise<Attempt> {
+  async #attempt(delivery: Delivery): Promise<Attempt> {
     try {
-      return await attempt(this.#options.receiver, { id: letter.id, body: await letter.body() }, this.#over.signal);
+      return await attempt(this.#options.receiver, { id: delivery.id, body: await delivery.body() }, this.#over.signal);
     } catch (error) {
       return { delivered: false, gone: false, answer: `the message could not be made: ${String(error)}` };
     }
@@ -153,7 +153,7 @@ export class DeliveryQueue {
 
   /** Resolves when another attempt may start, or the delivery was withdrawn. Call `#leave` afterwards. */
   async #waitForTurn(stopped: AbortSignal): Promise<void> {
-    if (this.#underWay >= this.#options.abreast && !stopped.aborted) {
+    if (this.#underWay >= this.#options.maxConcurrent && !stopped.aborted) {
       await new Promise<void>((resolve) => {
         this.#waitingForTurn.add(resolve);
         const giveUp = () => {
@@ -170,7 +170,7 @@ export class DeliveryQueue {
 
   #leave(): void {
     const [next] = this.#waitingForTurn;
-    if (next && this.#underWay <= this.#options.abreast) {
+    if (next && this.#underWay <= this.#options.maxConcurrent) {
       // Hands the slot to the next delivery.
       this.#waitingForTurn.delete(next);
       next();

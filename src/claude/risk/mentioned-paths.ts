@@ -15,12 +15,12 @@ import type { JsonObject } from "../../domain/json.ts";
 
 /** Finds the files that a shell command could mean, as far as the text shows. */
 
-/** Returns the paths that a command could mean; `undefined` if the text hides some. */
+/** Returns the paths that a command could mean; `undefined` if the text does not show all of them (`whyUnclear`). */
 export async function findMentionedPaths(command: string, folders: Folders): Promise<readonly string[] | undefined> {
   return whyUnclear(command) === undefined ? findShownPaths(command, folders) : undefined;
 }
 
-/** Returns the paths shown by the text, even if the text hides some. */
+/** Returns the paths visible in the text, even if the command may use others as well. */
 export async function findShownPaths(command: string, folders: Folders): Promise<readonly string[]> {
   if (command.length > MAX_COMMAND_LENGTH) return [];
   const moved = findMovedFolder(command, folders);
@@ -35,19 +35,25 @@ export async function findShownPaths(command: string, folders: Folders): Promise
         (froms.length > 0 ? froms : [folders.cwd]).map((cwd) => normalPath(word, { ...folders, cwd })),
       );
       const known = [...named].filter((path) => path !== undefined);
-      // Limits disk access, because the number of words has no limit.
+      // Resolves only the first `MAX_WORDS` words on disk, because a command may have any number of words.
       return at < MAX_WORDS ? [...known, ...(await Promise.all(known.map(findRealPath)))] : known;
     }),
   );
   return [...new Set(paths.flat().filter((path) => path !== undefined))];
 }
 
-/** Accepts a word that begins with plain text, a glob or `~`. Later expansions lie below the folders before them. */
+/**
+ * True if the word begins with plain text, a glob or `~`, so that at least its folder is visible. Other expansions may follow:
+ * the path then lies below the folders before them.
+ */
 function mayName(word: string): boolean {
   return !SPECIAL_CHARACTERS.test(word.slice(0, 1)) || /^[*?[]/.test(word) || /^~(?:\/|$)/.test(word);
 }
 
-/** Returns the commands whose relative words count from the session's folder. `-C` affects only its own command. */
+/**
+ * Returns the commands whose relative words count from the session's folder: all before the first `cd` or the like, except
+ * those with `-C`.
+ */
 function unmovedCommands(command: string): string {
   const commands = command.split(/[;&|\n]/);
   const moves = commands.map((each) => each.match(MOVING_WORDS) ?? []);
@@ -55,13 +61,13 @@ function unmovedCommands(command: string): string {
   return commands.filter((_, at) => (end < 0 || at < end) && moves[at]?.length === 0).join("\n");
 }
 
-/** Folder for relative words; `undefined` if unknown. */
+/** Returns the folder for relative words: `cwd`, or the target of a single leading `cd`; `undefined` if unknown. */
 function findMovedFolder(command: string, { cwd }: Folders): string | undefined {
   const moves = command.match(MOVING_WORDS) ?? [];
   if (moves.length === 0) return cwd;
-  const [, way] =
+  const [, target] =
     /^\s*cd\s+([^\s"'$`*?[\]{}\\!~;&|<>()-][^\s"'$`*?[\]{}\\!;&|<>()]*)\s*(?:&&|[;\n])/.exec(command) ?? [];
-  return moves.length === 1 && way !== undefined ? resolve(cwd, way) : undefined;
+  return moves.length === 1 && target !== undefined ? resolve(cwd, target) : undefined;
 }
 
 function isAbsoluteWord(word: string): boolean {
@@ -73,7 +79,7 @@ function isAbsoluteWord(word: string): boolean {
 /** Maximum number of texts, and maximum length of a text that can be a path, characters. */
 const [MAX_TEXTS, MAX_PATH_LENGTH] = [2_000, 4_096];
 
-/** Returns named and real paths. `undefined` for too many texts. */
+/** Returns the paths as named, and their real paths. `undefined` for more than `MAX_TEXTS` texts. */
 export async function findPossiblePaths(input: JsonObject, folders: Folders): Promise<string[] | undefined> {
   const texts = [...new Set(textsOf(input))].filter((text) => text.length <= MAX_PATH_LENGTH).map(withoutScheme);
   if (texts.length > MAX_TEXTS) return undefined;

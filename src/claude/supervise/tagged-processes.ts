@@ -6,6 +6,7 @@ import { isZombie, runPs, signal } from "./tree.ts";
 
 /** Finds and ends processes by their tag, independent of the process tree. */
 
+/** Maximum output of `ps`, bytes. */
 const MAX_PS = 64 * 1024 * 1024;
 /** Processes per batch. The event loop runs between batches. */
 const AT_ONCE = 100;
@@ -15,12 +16,13 @@ export interface TaggedProcess {
   readonly pid: number;
   /** Value of `TAG_VARIABLE`; `undefined` if the environment was emptied or cannot be read. */
   readonly value: string | undefined;
+  /** Soft limit of file locks, which may be the `number` of a `ProcessTag`. Read on Linux only. */
   readonly number: string | undefined;
 }
 
 /**
- * Returns nothing on Windows, because neither environment nor limits of a process can be read. Rejects if file descriptors run
- * out, because an unread process may carry a tag.
+ * Returns all processes that may carry a tag, of this server or another. Returns none on Windows, because neither environment
+ * nor limits of a process can be read there. Rejects if file descriptors run out, because an unread process may carry a tag.
  */
 export async function findTagged(): Promise<TaggedProcess[]> {
   if (process.platform === "win32") return [];

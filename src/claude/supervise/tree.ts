@@ -35,13 +35,13 @@ const AT_ONCE = 100;
 export interface Entry {
   readonly pid: number;
   readonly parent: number;
-  /** Orders siblings by their start. */
+  /** Sort key for siblings: start time on Linux, otherwise the pid. */
   readonly started: number;
 }
 
 /**
- * Start time in a unit of the system; `undefined` if no such process exists. Rejects if file descriptors run out or `ps` does
- * not answer, because a living process must not count as gone.
+ * Start time in a unit of the system; `undefined` for a zombie, or if there is no such process. Rejects if file descriptors run
+ * out or `ps` does not answer, because a living process must not count as gone.
  */
 export async function startTime(pid: number): Promise<string | undefined> {
   if (process.platform === "linux") return readStat(pid)?.started;
@@ -49,7 +49,7 @@ export async function startTime(pid: number): Promise<string | undefined> {
   return (await runPs(["-o", "lstart=", "-p", String(pid)])).trim() || undefined;
 }
 
-/** Start time on systems without `startTime` (Windows): the pid alone identifies the process. */
+/** Returned by `startTime` for every living process on Windows, where the pid alone must identify the process. */
 export const UNKNOWN_START = "unknown";
 
 /** True if `pid` is still the process started at `startedAt`. */
@@ -79,12 +79,14 @@ export async function killTree(pid: number): Promise<void> {
   for (const member of [pid, ...descendants(pid, all)]) signal(member, "SIGKILL");
 }
 
-/** Minimum lifetime of a program able to run, ms. A program that ends sooner was not killed. */
+/**
+ * Minimum lifetime of a working program, ms. A program that ends sooner was not killed, but cannot run, and would end again.
+ */
 const RUNS_MS = 1_000;
 
 /**
- * Calls `onDead` after the child has ended; `restart` is true if a new child could run. Ignores errors of `onDead`, which the
- * next start throws again.
+ * Calls `onDead` after the child has ended. `restart` is false if another child would end at once, too. Ignores an error thrown
+ * by `onDead`: the next start of the child meets the cause again.
  */
 export function whenDead(child: ChildProcess, onDead: (restart: boolean) => void): void {
   const started = performance.now();
@@ -97,12 +99,12 @@ export function whenDead(child: ChildProcess, onDead: (restart: boolean) => void
   });
 }
 
-/** Ignores a process that has already ended. */
+/** Sends the signal `name`; a no-op if the process has ended. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // The process has already ended.
+    // Ended already.
   }
 }
 
@@ -154,7 +156,7 @@ export async function listProcesses(): Promise<Entry[]> {
     .flatMap(([pid, parent]) => (pid !== undefined && parent !== undefined ? [{ pid, parent, started: pid }] : []));
 }
 
-/** True if the process has ended, but its parent has not waited for the exit. */
+/** True if the process has ended: gone, or a zombie whose parent has not waited for the exit. Always false outside Linux. */
 export function isZombie(pid: number): boolean {
   return process.platform === "linux" && readStat(pid) === undefined;
 }
@@ -169,7 +171,7 @@ function readEntry(pid: number): Entry | undefined {
   return stat && { pid, parent: stat.parent, started: Number(stat.started) };
 }
 
-/** Synchronous, because the kernel answers from memory and each look at another server's session needs `stat`. */
+/** Reads synchronously, because the kernel answers from memory and each look at another server's session needs `stat`. */
 function readStat(pid: number): Stat | undefined {
   try {
     return parseStat(readFileSync(`/proc/${String(pid)}/stat`, "utf8"));

@@ -6,24 +6,25 @@ import { NameTakenError, listSockets, type BindOptions } from "../../daemon/sock
 import { acquireStartMutex } from "../../daemon/start-mutex.ts";
 import { describeDaemons } from "../../daemon/status.ts";
 
-/** Refuses `daemon run` if a daemon of that name runs already. */
+/** Refuses `daemon run` if a daemon of that name already runs. */
 
-/** Long enough for another daemon to become ready, ms. */
+/** Time limit for another daemon to become ready, ms. */
 const CLAIM_MS = 30_000;
 
 /**
- * Takes the right to start the automatic daemon, because shims and clients may start several at once and only one may take over
- * sessions. Throws ConfigError if a daemon runs already.
+ * Makes sure that no automatic daemon runs; otherwise throws ConfigError. With `waits`, also acquires the start mutex and
+ * resolves to the function for its release: shims and clients may start several daemons at once, and only one may take over
+ * sessions.
  */
 export async function claimStart(
   folders: readonly string[],
   name: string,
   waits: boolean,
 ): Promise<(() => void) | undefined> {
-  const endTurn = waits ? await acquireStartMutex(folders, name, CLAIM_MS) : undefined;
+  const releaseMutex = waits ? await acquireStartMutex(folders, name, CLAIM_MS) : undefined;
   const [other] = (await describeDaemons(await findSockets(folders, name))).running;
-  if (!other) return endTurn;
-  endTurn?.();
+  if (!other) return releaseMutex;
+  releaseMutex?.();
   throw new ConfigError(
     `daemon run: the daemon runs already, with pid ${String(other.pid)}. Stop it (\`claude-agents-mcp daemon stop\`), or name another one: --daemon NAME.`,
   );

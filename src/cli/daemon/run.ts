@@ -77,7 +77,7 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
     : undefined;
   const shim = shimSettings({ folders, name, stateFolder: folder }, restart);
   const isByClient = readyFd !== undefined;
-  const endTurn = isUnnamed && !isByClient ? await claimStart(folders, name, isAutomatic) : undefined;
+  const releaseMutex = isUnnamed && !isByClient ? await claimStart(folders, name, isAutomatic) : undefined;
   const { promise: named, resolve: onNamed } = withResolvers();
   const records = { environmentKey: await keyFor("environment", folder), isApart: isUnnamed };
   const app = await assemble({ settings, argv: rest, start, outlivesClients: true, shim, named, ...records });
@@ -112,7 +112,7 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
     startListening(app, { folders, name, state: folder, listener, onNamed, isAwaited: isByClient }),
     () => closing,
   );
-  endTurn?.();
+  releaseMutex?.();
   await deaths.begin(isRunning);
   if (isUnnamed) idle.allow(FIRST_CLIENT_MS);
   idle.look();

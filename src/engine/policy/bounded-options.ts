@@ -13,7 +13,7 @@ export interface Withheld<T> {
 
 type Given = Partial<SessionOptions>;
 
-/** Replacement of an option (`undefined` for none), and the left-out part in words. */
+/** Change of the options (`undefined` removes an option), and the left-out part in words; `undefined` if nothing is cut. */
 type Cut = readonly [change: { readonly [K in keyof Given]?: Given[K] | undefined }, what: string] | undefined;
 
 /** Each function removes one option, or part of it, and names the removed part. */
@@ -49,14 +49,17 @@ function cutMode({ permissionMode: mode }: Given, bound: Bound): Cut {
   return [{ permissionMode: "default" }, `permissionMode ${mode}`];
 }
 
-/** A tool by its name may be used on anything, and a path may be a link, so no rule is less than `all`. */
+/**
+ * Removes every rule except those for `HARMLESS` tools: a rule with only a tool's name allows any input, and an allowed path
+ * may be a link to another place, so each rule may approve the risk `all`.
+ */
 function cutTools({ allowedTools }: Given): Cut {
   const kept = allowedTools?.filter((rule) => HARMLESS.has(rule)) ?? [];
   const cut = allowedTools?.filter((rule) => !HARMLESS.has(rule)) ?? [];
   return cut.length === 0 ? undefined : [{ allowedTools: kept }, `allowedTools ${cut.join(", ")}`];
 }
 
-/** Tools that never ask. */
+/** Tools without an effect outside the session, so that rules for them approve nothing. */
 const HARMLESS: ReadonlySet<string> = new Set(["AskUserQuestion", "TaskGet", "TaskList", "TodoWrite", "ToolSearch"]);
 
 function cutAgents({ agents }: Given, bound: Bound): Cut {
@@ -76,13 +79,16 @@ function cutAgents({ agents }: Given, bound: Bound): Cut {
   return cut.length === 0 ? undefined : [{ agents: Object.fromEntries(changed) }, cut.join(", ")];
 }
 
-/** Sandboxed commands run without asking unless `autoAllowBashIfSandboxed` is false. Settings can set `enabled` too. */
+/**
+ * Sets `autoAllowBashIfSandboxed` to false, because sandboxed commands otherwise run without asking. An explicit `true` is cut
+ * without `enabled`, too, because a settings file may enable the sandbox.
+ */
 function cutSandbox({ sandbox: { autoAllowBashIfSandboxed: isAllowed, enabled } = {}, sandbox }: Given): Cut {
   if (isAllowed === false || (enabled !== true && isAllowed !== true)) return undefined;
   return [{ sandbox: { ...sandbox, autoAllowBashIfSandboxed: false } }, "sandbox.autoAllowBashIfSandboxed"];
 }
 
-/** Named `skills` run without asking, and can bring allow rules of their own. */
+/** Removes all `skills`, because skills named there run without asking and may bring allow rules. */
 function cutSkills({ skills }: Given): Cut {
   if (skills === undefined || skills.length === 0) return undefined;
   return [{ skills: undefined }, `skills ${skills === "all" ? "all" : skills.join(", ")}`];

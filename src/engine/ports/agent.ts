@@ -9,11 +9,11 @@ import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
 import type { Identity, Origin, SessionState, ShimRef } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 
-/** Runs Claude Code. */
+/** The engine's port to Claude Code. */
 
 /** Signals from a process of Claude Code, in the engine's words. */
 export type AgentSignal =
-  /** Installation of missing parts, before the session waits for a slot. */
+  /** Progress of installing missing parts of Claude Code, before the session waits for a slot. */
   | { type: "installing"; percent: number }
   | { type: "installed" }
   /** The process has a slot and is started now. */
@@ -37,10 +37,10 @@ export type AgentSignal =
   | { type: "attached"; lost: number; environmentId?: string }
   /** Claude Code has answered `initialize`, so the process takes turns. */
   | { type: "ready" }
-  /** A sign of life without news. */
+  /** Claude Code is alive, but has nothing to report. */
   | { type: "alive" }
   | { type: "reported"; model?: string; permissionMode?: string; transcriptId?: string }
-  /** Claude Code's own busy flag. `idle` is the end of a turn, the first `result` is not. `id` is unique per frame. */
+  /** Claude Code begins to work. A turn ends with `idle`, not with the first `result`. `id` is unique per signal. */
   | { type: "busy"; id: string }
   /** `agents`: ids of subagents that still run although Claude Code lists them nowhere. Repeated after one of them ends. */
   | { type: "idle"; agents?: readonly string[] }
@@ -94,8 +94,8 @@ export interface AgentStart {
   principal: Principal;
   options: SessionOptions;
   /**
-   * Policy of the operators: of the server that the session began at, and of this server. Folders bind like this server's own,
-   * here and in every method with a policy.
+   * The stricter of two policies: of the server that began the session, and of this server. The folders of both apply, as in
+   * every method with a policy.
    */
   policy: SessionPolicy;
   /** Environment record for the start; "" is the server's own. */
@@ -106,9 +106,9 @@ export interface AgentStart {
   first: boolean;
   /** True if Claude has answered in the session, so `transcriptId` has a transcript. */
   hasSpoken: boolean;
-  /** Session of Claude Code at the beginning of this session. */
+  /** Transcript that the session begins with: the original of a fork, or a session started outside this server. */
   origin?: Origin;
-  /** Forgets the conversation after this message. */
+  /** Last message of the conversation to keep. Claude Code forgets all later messages. */
   resumeAt?: string;
   /** Prompts of the turn lost with the last process. Claude Code goes on with the turn and repeats no finished work. */
   rerunOf?: readonly string[];
@@ -121,8 +121,8 @@ export interface AgentStart {
   /** Epoch of the lease. An owner with a lower epoch may no longer write to the process. */
   epoch: number;
   /**
-   * Receives a signal. `line` comes with the last signal of Claude Code's line of that number, once all lines before are
-   * reported. A line without news comes with `alive`, then or later.
+   * Receives a signal. `line` is the number of a line of Claude Code, given with the last signal of the line, once all earlier
+   * lines are reported. A line without a signal is reported with `alive`, at once or later.
    */
   onSignal: (signal: AgentSignal, line?: number) => void;
   /** Gets the end of the text being written, "" once complete. Live only, in no log. */
@@ -135,6 +135,7 @@ export interface AgentReattach extends AgentStart {
     shim: ShimRef;
     /** Last line already reported; later lines follow. */
     line: number;
+    /** Epoch of this server's lease. */
     epoch: number;
     /** Requests open in the session. `withdrawn` follows for each that Claude Code no longer waits for. */
     open: readonly PermissionRequest["requestId"][];
@@ -163,13 +164,13 @@ export interface Leftover {
   startedAt?: string;
 }
 
-/** A session with a transcript of Claude Code. */
+/** A session found by its transcript. */
 export interface FoundSession {
   /** Last folder of the session. */
   cwd: string | undefined;
 }
 
-/** A possible start of a process, for a new session or to continue one. */
+/** A start for `plan` to check: of a new session, or to continue an existing one. */
 export interface StartRequest extends Pick<AgentStart, "environmentId" | "options" | "policy" | "principal"> {
   /** True if the session begins without an earlier conversation. */
   isNew?: boolean;
@@ -181,7 +182,7 @@ export interface StartRequest extends Pick<AgentStart, "environmentId" | "option
 export interface StartPlan {
   /** Configuration and payer of the process. */
   identity: Identity;
-  /** Id of a spare kept for a new session. Without `spareId`, any id will do. */
+  /** Id of a spare kept for a new session, which should get this id. `undefined` if any id will do. */
   spareId?: string | undefined;
   /** Process that has the session `goesOnWith` open at present, in a terminal or elsewhere. */
   openIn?: OpenIn | undefined;
@@ -221,7 +222,7 @@ export interface SessionEnvironments {
   identityOf(environmentId: string, principal: Principal, options: Pick<SessionOptions, "env">): Identity | undefined;
   /** Keeps the record for the session, and masks secrets of the record in the session's events. */
   hold(sessionId: string, environmentId: string): void;
-  /** Finds the record of a connection, open or opened within `ms`, that gives a process of the session `identity`. */
+  /** Finds a record, of a connection open now or within `ms`, that gives a process of the session `identity`. */
   find(
     identity: Identity,
     session: { readonly principal: Principal; readonly options: Pick<SessionOptions, "env"> },
@@ -232,10 +233,9 @@ export interface SessionEnvironments {
 export interface AgentRuntime {
   readonly environments: SessionEnvironments;
   /**
-   * Checks a start, once for each prompt and each new session. Throws `AppError`: INVALID_ARGUMENT naming the field for a start
-   * that would fail, PERMISSION_DENIED for a principal with unknown folders (as all methods with a principal do). A prompt to a
-   * live process, or to a session of another server, is planned as well, because the configuration may have changed since its
-   * start.
+   * Checks a start, once for each new session and each prompt; also for a prompt to a running process or to a session of
+   * another server, because the configuration may have changed. Throws `AppError`: INVALID_ARGUMENT, naming the field, if the
+   * start would fail; PERMISSION_DENIED if the folders of the principal are unknown (as all methods with a principal do).
    */
   plan(request: StartRequest): Promise<StartPlan>;
   readonly spares: Spares;
@@ -251,7 +251,7 @@ export interface AgentRuntime {
   attach(session: PlacedSession, sources: readonly AttachmentSource[]): Promise<Attachment[]>;
   /** Resolves with `undefined` outside a repository. Refuses a folder as `plan` does. */
   workTree(session: PlacedSession): Promise<WorkTree | undefined>;
-  /** Looks up a transcript of Claude Code for an adoption, among those that a session with `options` could continue. */
+  /** Looks up a transcript for an adoption, among those that a session with `options` could continue. */
   find(
     sessionId: string,
     by: Omit<PlacedSession, "options"> & { readonly options: Pick<SessionOptions, "env"> },

@@ -7,7 +7,10 @@ import type { Clock, Logger, SessionBackend, SessionRecord } from "../ports.ts";
 import { isAbandoned } from "../recovery.ts";
 import { waitForSessions } from "./wait.ts";
 
-/** Engines for callers who may start nothing. Such a caller reads sessions and leaves them as they are. */
+/**
+ * Engines with a part of the operations: for callers without the scope run, and for a server inside a session. Neither starts
+ * Claude Code or takes over a session.
+ */
 
 /** Operations that only read. */
 export type SessionReader = Pick<Engine, "get" | "list" | "wait">;
@@ -19,8 +22,9 @@ interface Dependencies {
 }
 
 /**
- * Returns the reading operations. `ownership` throws if the session's log cannot be written, or the store is lost. `onLook`
- * gets each session that is read or waited for. `shown` returns a record as recorded, or the session after recovery.
+ * Returns the reading operations. `ownership` throws if the session's log cannot be written, or its store is lost. `onLook`
+ * gets each session read or waited for. `shown` maps a record to the record returned: unchanged by default, or as it is after
+ * recovery.
  */
 export function createReader(
   dependencies: Dependencies,
@@ -67,10 +71,10 @@ export function createReader(
  * processes, writes to the log and may start Claude Code again (`onLost`). Periodic recovery, or a caller with the scope run,
  * takes the session over.
  */
-export function createReaderEngine(engine: Engine, looking: SessionReader): Engine {
-  const isLeft = async (principal: string, id: string) => isAbandoned(await looking.get(principal, id));
-  const refuseLeft = async (principal: string, id: string): Promise<void> => {
-    if (!(await isLeft(principal, id))) return;
+export function createReaderEngine(engine: Engine, reader: SessionReader): Engine {
+  const isAbandonedSession = async (principal: string, id: string) => isAbandoned(await reader.get(principal, id));
+  const refuseAbandoned = async (principal: string, id: string): Promise<void> => {
+    if (!(await isAbandonedSession(principal, id))) return;
     const problem = "The server that ran the session has died, and no other has taken it over yet";
     const advice =
       "That happens within a minute, or with the next call of a caller with the scope run. Try again then.";
@@ -79,9 +83,9 @@ export function createReaderEngine(engine: Engine, looking: SessionReader): Engi
   const no = async (): Promise<never> => Promise.resolve().then(() => refuseReader());
   // Names every operation: a new operation is closed to readers until opened here.
   return {
-    ...looking,
+    ...reader,
     forCaller: (caller) => engine.forCaller(caller),
-    forConnection: (terms) => createReaderEngine(engine.forConnection(terms), looking),
+    forConnection: (terms) => createReaderEngine(engine.forConnection(terms), reader),
     checkMayConfigure: async () => engine.checkMayConfigure(),
     enforceGate: async () => engine.enforceGate(),
     waitingBefore: async (id) => engine.waitingBefore(id),
@@ -90,11 +94,11 @@ export function createReaderEngine(engine: Engine, looking: SessionReader): Engi
     workTree: async (principal, id) => engine.workTree(principal, id),
     takeUnattended: async () => Promise.resolve([]),
     read: async (principal, id, from, limit) => engine.read(principal, id, from, limit),
-    ...answeringOperations(engine, { isLeft, refuseLeft }),
+    ...answeringOperations(engine, { isAbandonedSession, refuseAbandoned }),
     control: async (caller, id, request, by) => {
       if (!ONLY_READS[request.do]) refuseReader();
-      await refuseLeft(caller.principal, id);
-      if (startsClaude(request, await looking.get(caller.principal, id))) refuseReader(STARTED);
+      await refuseAbandoned(caller.principal, id);
+      if (startsClaude(request, await reader.get(caller.principal, id))) refuseReader(STARTED);
       return engine.control(caller, id, request, by);
     },
     create: no,
@@ -131,48 +135,48 @@ function refuseReader(problem = "This needs the scope run"): never {
 }
 
 interface AbandonedCheck {
-  readonly isLeft: (principal: string, id: string) => Promise<boolean>;
-  readonly refuseLeft: (principal: string, id: string) => Promise<void>;
+  readonly isAbandonedSession: (principal: string, id: string) => Promise<boolean>;
+  readonly refuseAbandoned: (principal: string, id: string) => Promise<void>;
 }
 
 /** A caller without the scope run may answer if a server runs the session. */
 function answeringOperations(
   engine: Engine,
-  { isLeft, refuseLeft }: AbandonedCheck,
+  { isAbandonedSession, refuseAbandoned }: AbandonedCheck,
 ): Pick<Engine, "answer" | "delivered" | "extend" | "fill" | "pass" | "revoke"> {
   return {
     answer: async (caller, id, request) => {
-      await refuseLeft(caller.principal, id);
+      await refuseAbandoned(caller.principal, id);
       return engine.answer(caller, id, request);
     },
     revoke: async (principal, id, request) => {
-      await refuseLeft(principal, id);
+      await refuseAbandoned(principal, id);
       return engine.revoke(principal, id, request);
     },
     pass: async (principal, id, request) => {
-      await refuseLeft(principal, id);
+      await refuseAbandoned(principal, id);
       return engine.pass(principal, id, request);
     },
     extend: async (principal, id, requestId) => {
-      await refuseLeft(principal, id);
+      await refuseAbandoned(principal, id);
       return engine.extend(principal, id, requestId);
     },
     fill: async (principal, id, request) => {
-      await refuseLeft(principal, id);
+      await refuseAbandoned(principal, id);
       return engine.fill(principal, id, request);
     },
     delivered: async (principal, id, requests) => {
-      if (!(await isLeft(principal, id))) await engine.delivered(principal, id, requests);
+      if (!(await isAbandonedSession(principal, id))) await engine.delivered(principal, id, requests);
     },
   };
 }
 
 /** Returns the engine for a server inside a session, so that its shell cannot approve its requests or start sessions. */
-export function createNestedEngine(engine: Engine, looking: SessionReader, gate: Pick<Gate, "depth">): Engine {
+export function createNestedEngine(engine: Engine, reader: SessionReader, gate: Pick<Gate, "depth">): Engine {
   const no = async (): Promise<never> => Promise.resolve().then(() => refuseNested(gate));
   // Names every operation here too: a new operation is closed until opened.
   const nested: Engine = {
-    ...looking,
+    ...reader,
     forCaller: () => nested,
     forConnection: () => nested,
     waitingBefore: async (id) => engine.waitingBefore(id),

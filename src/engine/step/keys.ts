@@ -3,12 +3,15 @@ import type { Refusal } from "../../domain/error.ts";
 import type { SessionState } from "../../domain/session.ts";
 import { accept, refuse, type Draft } from "./draft.ts";
 
-/** Maximum number of remembered prompt keys, and of `recentCommands`. */
+/** Maximum number of prompt keys that a session remembers, and of entries in `recentCommands`. */
 export const KEYS_KEPT = 20;
 
 type Prompt = CommandOf<"prompt">;
 
-/** Replies to a prompt accepted before, and returns true. Also for a command repeated because its first owner died. */
+/**
+ * Handles a prompt with a known key: repeats the first reply, or refuses another prompt under the key. Returns false for a new
+ * key. A prompt sent again because its first owner died has a known key, too.
+ */
 export function replyToRetry(draft: Draft, command: Prompt): boolean {
   const key = keyOf(command);
   const seen = draft.state.recentKeys.find((recent) => recent.key === key);
@@ -27,7 +30,10 @@ export function noteKey(state: SessionState, command: Prompt, cursor: number): v
   state.recentKeys = [...known.slice(0, 1), ...known.slice(1).slice(1 - KEYS_KEPT)];
 }
 
-/** Returns the refusal of another prompt under a known key. A prompt without `digest` (older server) counts as a retry. */
+/**
+ * Returns a refusal if the key was given before with another prompt. A prompt without `digest`, from an older server, counts as
+ * a retry.
+ */
 export function keyObjection({ recentKeys }: SessionState, command: Prompt, session: string): Refusal | undefined {
   const { digest } = command.data;
   const seen = recentKeys.find(({ key }) => key === keyOf(command));

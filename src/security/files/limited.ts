@@ -13,7 +13,7 @@ import { findRemoteMount } from "./mounts.ts";
 /** Number of threads for files: Node's own, unless the process was started with `UV_THREADPOOL_SIZE`. */
 const THREADS = Number(process.env["UV_THREADPOOL_SIZE"]) || 4;
 
-/** Number of parts of the time limit, so that a freeze of this process uses up only one part. */
+/** The timer ticks this many times within the time limit. A freeze of this process uses up at most one tick. */
 const LIMIT_PARTS = 5;
 
 /** Thrown if the file system has not answered, or is not asked because earlier accesses have no answer. */
@@ -37,18 +37,18 @@ interface WaitingAccess {
 
 interface Limits {
   /**
-   * Maximum number of accesses at a time, unanswered ones included. `mostOfOne` is for a mount, or for a path and everything
+   * Maximum number of concurrent accesses, unanswered ones included: in total, and for one mount, or one path and everything
    * below.
    */
-  readonly most: number;
-  readonly mostOfOne: number;
+  readonly maxTotal: number;
+  readonly maxPerPlace: number;
   /** Time limit of an access, ms. */
   readonly limitMs: number;
   readonly mountOf: (path: string) => Promise<string | undefined>;
 }
 
 export class LimitedAccess {
-  /** Called with all unanswered paths when an access passes its time limit. */
+  /** Called when an access passes its time limit, with the paths of all unanswered accesses. */
   onStuck: (paths: readonly string[]) => void = () => undefined;
   readonly #limits: Limits;
   readonly #pending = new Set<FileAccess>();
@@ -86,13 +86,14 @@ export class LimitedAccess {
   }
 
   /**
-   * True while few accesses run that could block the new one: on its mount, or at or above its path. Otherwise the new access
-   * waits, and is refused if the running ones stay unanswered.
+   * True if the access need not wait: there is room, and few running accesses could block it (on its mount, or at or above its
+   * path). A waiting access is refused if these stay unanswered.
    */
   #mayBegin({ mount, path }: FileAccess): boolean {
-    if (this.#pending.size >= this.#limits.most) return false;
-    const isOfOne = (each: FileAccess) => (mount !== undefined && each.mount === mount) || isAtOrBelow(path, each.path);
-    return [...this.#pending].filter(isOfOne).length < this.#limits.mostOfOne;
+    if (this.#pending.size >= this.#limits.maxTotal) return false;
+    const mayBlock = (each: FileAccess) =>
+      (mount !== undefined && each.mount === mount) || isAtOrBelow(path, each.path);
+    return [...this.#pending].filter(mayBlock).length < this.#limits.maxPerPlace;
   }
 
   async #within<T>(asked: FileAccess, running: Promise<T>): Promise<T> {
@@ -136,14 +137,14 @@ export class LimitedAccess {
   }
 
   #findProblem(path: string): string | undefined {
-    const { most, mostOfOne } = this.#limits;
+    const { maxTotal, maxPerPlace } = this.#limits;
     const stuck = [...this.#stuck];
     const above = stuck.find((each) => isAtOrBelow(path, each.path))?.path;
     if (above !== undefined) return this.#unanswered(above);
     const mount = stuck.find((each) => each.mount !== undefined && isAtOrBelow(path, each.mount))?.mount;
     const onMount = stuck.filter((each) => mount !== undefined && each.mount === mount).length;
-    if (mount !== undefined && onMount >= mostOfOne) return this.#unanswered(mount);
-    if (stuck.length < most) return undefined;
+    if (mount !== undefined && onMount >= maxPerPlace) return this.#unanswered(mount);
+    if (stuck.length < maxTotal) return undefined;
     // Leaves out the unanswered paths, which may belong to other users; the log names all.
     const problem = `${path} was not looked at: ${String(stuck.length)} other files or folders have not answered`;
     return `${problem}, which the log of the server names. Mount them again, or restart the server.`;
@@ -160,13 +161,15 @@ function isAtOrBelow(path: string, folder: string): boolean {
 
 const ADVICE = "a network folder may be gone, or a FUSE program frozen. Mount it again, or use another folder.";
 
-/** Maximum number of accesses: half of the threads. The rest is for other files, name resolution and zlib. */
+/**
+ * Maximum number of concurrent accesses: half of the threads, at most 8. The rest is for other files, name resolution and zlib.
+ */
 const MAX_ACCESSES = Math.max(1, Math.min(8, Math.floor(THREADS / 2)));
 
 /** Limit for this process, because all accesses share the process's threads. */
 export const fileAccess = new LimitedAccess({
-  most: MAX_ACCESSES,
-  mostOfOne: Math.ceil(MAX_ACCESSES / 4),
+  maxTotal: MAX_ACCESSES,
+  maxPerPlace: Math.ceil(MAX_ACCESSES / 4),
   limitMs: 5_000,
   mountOf: findRemoteMount,
 });
@@ -201,7 +204,7 @@ export async function mkdir(path: string, options: { readonly recursive: true; r
   return fileAccess.run(path, async () => void (await fs.mkdir(path, options)));
 }
 
-/** Closes a handle opened after the time limit. */
+/** Closes a file that was opened only after the time limit. */
 export async function open(path: string, flags: number): Promise<fs.FileHandle> {
   let opening: Promise<fs.FileHandle> | undefined;
   try {

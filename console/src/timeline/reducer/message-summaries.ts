@@ -3,8 +3,8 @@ import { numberAt, textAt } from "../../parts/json.ts";
 import type { Summary } from "./summaries.ts";
 
 /**
- * Summarizes messages of Claude Code, and content blocks, other than conversation and tools. New kinds are expected and named
- * by their type.
+ * Summarizes a message of Claude Code, or a content block, that is neither conversation nor use of a tool. Shows an unknown
+ * kind by its type, because Claude Code adds kinds.
  */
 export function summaryOfMessage(message: JsonObject): Summary {
   const name = textAt(message, "subtype") ?? textAt(message, "type") ?? "message";

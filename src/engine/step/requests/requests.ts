@@ -36,7 +36,10 @@ export interface Answer {
   updatedPermissions?: PermissionUpdate[];
 }
 
-/** Origin of an answer. With `isMasked` the log lacks part of the answer, so the log cannot repeat it. */
+/**
+ * Origin of an answer. `isMasked`: the answer contains secrets masked in the log, so a later retry cannot be answered from the
+ * log.
+ */
 interface AnswerOrigin {
   readonly commandId?: string;
   readonly isMasked?: boolean;
@@ -92,7 +95,10 @@ function denyUnshown(draft: Draft, request: OpenRequest): boolean {
 const UNSHOWN =
   "No approver can be shown this request, and the operator of this server denies such requests. Continue without it, or say at the end what you could not do.";
 
-/** Follows a change of connected clients. */
+/**
+ * Records `reach`, the approvers reachable through connected clients, and adapts requests not shown yet: denies, passes on, or
+ * changes times.
+ */
 export function onReach(draft: Draft, reach: Reach): void {
   draft.state.reach = reach;
   for (const request of draft.state.requests.filter(isUnseen)) {
@@ -129,7 +135,10 @@ function passOrDeny(draft: Draft, request: OpenRequest, why: PassReason): void {
 /** Time to wait for the reason of a person who has denied a request, ms. */
 const REASON_MS = 120_000;
 
-/** Keeps the content of the first of two forms. A denial is final from here: the request passes to no further approver. */
+/**
+ * Keeps the content of the first of two forms (`filled`). With `denial`, the request is denied for good, passes to no other
+ * approver and waits only for the reason (`REASON_MS`).
+ */
 export function fillRequest(draft: Draft, { denial, filled, from, requestId }: CommandOf<"fill">["data"]): void {
   const request = draft.state.requests.find((open) => open.requestId === requestId);
   if (!request || request.approver !== from || request.denial !== undefined) return;
@@ -139,7 +148,10 @@ export function fillRequest(draft: Draft, { denial, filled, from, requestId }: C
   endWithin(draft, request, REASON_MS);
 }
 
-/** Removes a request from `requests`. The only way out, so that log and state agree on open requests. */
+/**
+ * Ends a request: logs the answer and removes the request from `requests`. No other code does, so that log and state agree on
+ * open requests.
+ */
 export function settleRequest(
   draft: Draft,
   request: OpenRequest,
@@ -162,7 +174,10 @@ export function settleAllRequests(draft: Draft, by: AnsweredBy): void {
   for (const request of draft.state.requests) settleRequest(draft, request, { behavior: "deny", by });
 }
 
-/** Marks the request as shown to `approver`. Unless the caller chose a time limit, time runs from here, up to a cap. */
+/**
+ * Marks the request as shown to `approver`, wholly or by a page. The first showing starts the approver's time anew, up to a
+ * cap, unless the caller chose a time limit.
+ */
 export function markDelivered(draft: Draft, { requestId, whole, page, approver = CALLER }: Delivered): void {
   const { at, state } = draft;
   const request = state.requests.find((open) => open.requestId === requestId);
@@ -170,7 +185,7 @@ export function markDelivered(draft: Draft, { requestId, whole, page, approver =
   if (page && page.from <= (request.seenTo ?? 0)) request.seenTo = Math.max(request.seenTo ?? 0, page.to);
   request.seenWhole ||= whole || (page !== undefined && (request.seenTo ?? 0) >= page.of);
   if (request.deliveredAt !== undefined || request.approver !== approver) return;
-  // The operator's cap (`requestMaxMs`) counts from here.
+  // Time before the showing does not count towards the operator's cap (`requestMaxMs`).
   if (waitsToBeShown(draft, request)) request.clock.approverMs = 0;
   request.deliveredAt = at;
   setTimes(draft, request);

@@ -23,7 +23,10 @@ export function findRuling(draft: Draft, request: PermissionRequest): Ruling | u
   return { decision: { behavior, message }, rule };
 }
 
-/** Returns a remembered answer for no greater risk. A caller's answer counts only while a caller may still give it. */
+/**
+ * Returns the answer of a remembered rule that allows the request. The rule holds up to the risk `level` of the original
+ * answer. A rule from a caller counts only if a caller may still approve the risk.
+ */
 function findRemembered(
   { policy, state }: Draft,
   request: PermissionRequest,

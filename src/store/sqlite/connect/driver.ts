@@ -6,12 +6,12 @@ import { DRIVER_PACKAGE } from "../../../packages/pinned.ts";
 import { StoreError } from "../../errors.ts";
 
 /**
- * Loads SQLite with the first use of a store: the module built into Node (22.13 and later), else @photostructure/sqlite with
- * the same interface, from beside this program or from the cache folder. The only file with knowledge of the SQLite in use.
+ * Loads SQLite with the first use of a store: the module built into Node (22.13 and later), otherwise @photostructure/sqlite
+ * with an equal interface, installed beside this program or in the cache folder. No other file knows which is in use.
  */
 
 export type SqlValue = string | number | null;
-/** Values by the names of `$name` in the statement. */
+/** Values of the parameters in a statement, by name without `$`. */
 export type SqlValues = Readonly<Record<string, SqlValue>>;
 
 export interface Statement {
@@ -109,7 +109,7 @@ const BUSY = 5;
 /** Codes of a faulty statement: value too long, against a constraint, of the wrong type. */
 const STATEMENT_CODES: ReadonlySet<number> = new Set([18, 19, 20]);
 
-/** True if SQLite itself failed, so that another statement would have failed, too. */
+/** True if SQLite itself failed, so that any other statement would fail, too. */
 export function isStoreFailure(error: unknown): boolean {
   const code = sqliteCode(error);
   return code !== undefined && !STATEMENT_CODES.has(code & 0xff);

@@ -11,12 +11,15 @@ import type { ToolCall, ToolDeps } from "../../define.ts";
 import { roundUsd } from "../../../domain/usage.ts";
 import { beginningWithin, cutText, fit, jsonBytes, oneLine } from "../../../view/size.ts";
 
-/** Sessions in answers: status for every caller of the principal, content only if the operator allows it. */
+/**
+ * Fields of a session in answers: the public tier for every caller of the principal, and the sensitive tier if the operator
+ * allows sensitive details.
+ */
 
 /** Maximum size of an answer, bytes of JSON. */
 export const ANSWER_BYTES = 32_768;
 
-/** Public tier. Must not have fields that reveal the subject of a session. */
+/** Returns the public tier. No field may reveal the subject of a session. */
 export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }: SessionRecord): JsonObject {
   const { requests, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
   const options = optionsOf(spec, state);
@@ -50,9 +53,11 @@ export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }
 
 /** Maximum size of a session in a list by default, bytes of JSON with its comma. `get` returns more. */
 const LISTED_BYTES = 300;
-/** Maximum bytes of the model name, and bytes reserved for title and folder beside a long model name. */
+/** Maximum length of a model name, and length kept free for title and folder if the model name is long, bytes. */
 const [MODEL_BYTES, NAMES_BYTES] = [64, 32];
-/** Minimum bytes of a shortened title or folder (less is useless), and maximum bytes (enough for recognition). */
+/**
+ * Minimum and maximum length of a shortened title or folder, bytes: less is useless, and more is not needed for recognition.
+ */
 const [LEAST_NAME, MAX_NAME] = [8, 40];
 
 /** Texts by which a person recognizes the session. `folder` is the last part of `cwd`. */
@@ -82,11 +87,11 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
     ...(mode !== permissionMode && { permissionMode: mode }),
   };
   const more = [shortModel !== false && { model: shortModel }, ...unusualFields(record, requested)];
-  const told = more.reduce<JsonObject>((all, part) => {
+  const fields = more.reduce<JsonObject>((all, part) => {
     const next = { ...all, ...part };
     return jsonBytes(next) < LISTED_BYTES ? next : all;
   }, whole);
-  return { sessionId, status, ...namesWithin(names, LISTED_BYTES - 1 - jsonBytes(told)), ...told };
+  return { sessionId, status, ...namesWithin(names, LISTED_BYTES - 1 - jsonBytes(fields)), ...fields };
 }
 
 /** Fields absent from most sessions, most important first. */
@@ -172,7 +177,7 @@ function partsShown(record: SessionRecord): JsonObject {
 /** Fields to cut first if a session is too large. */
 const EXPENDABLE = ["outputFormat", "agents", "systemPrompt", "prompt"];
 
-/** Returns both tiers within `most` bytes. `truncated` is set if texts of the sensitive tier are cut. */
+/** Returns both tiers within `most` bytes. Sets `truncated` if texts of the sensitive tier are cut. */
 export async function sensitiveView(
   record: SessionRecord,
   most: number,
