@@ -31,7 +31,7 @@ export class AliveSender {
 const NEWLINE = 0x0a;
 const HASH = 0x23;
 
-/** Bound on the kept part of a control line, bytes. All control words are shorter. */
+/** Maximum size of the kept part of a control line, bytes. All control words are shorter. */
 const MAX_CONTROL_LINE = 64;
 
 /** Removes control lines and handles `WATCH`, `REST` and `END`. Passes MCP lines of any length on, unbuffered. */
@@ -83,7 +83,7 @@ export class ClientInput extends Transform {
   }
 }
 
-/** Bound on unread output of one client, bytes. */
+/** Maximum size of the unread output of one client, bytes. */
 const MAX_UNREAD = 33_554_432;
 
 /**

@@ -36,7 +36,7 @@ export async function acquireStartMutex(
   return undefined;
 }
 
-/** Bound on attempts. An attempt fails only if another process has just released the mutex, or died holding it. */
+/** Maximum number of attempts. An attempt fails only if another process has just released the mutex, or died holding it. */
 const MAX_ATTEMPTS = 5;
 
 /** Resolves to false if another process holds the mutex. */

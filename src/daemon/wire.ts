@@ -163,7 +163,7 @@ export function objectIn(line: string): Readonly<Record<string, unknown>> {
   return { ...value };
 }
 
-/** Bound on a hello, bytes. */
+/** Maximum size of a hello, bytes. */
 const MAX_HELLO = 4_194_304;
 
 /**

@@ -26,9 +26,9 @@ const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 
 const INTERNAL_ERROR = -32_603;
 
-/** Bound on session ids for the next daemon. The id named longest ago is dropped first. */
+/** Maximum number of session ids for the next daemon. The id named longest ago is dropped first. */
 const MAX_SESSIONS = 1_000;
-/** Bound on a session id, characters. Longer texts are not ids. */
+/** Maximum length of a session id, characters. Longer texts are not ids. */
 const MAX_ID = 100;
 
 export class Conversation {

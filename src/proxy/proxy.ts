@@ -274,7 +274,7 @@ export class Proxy {
   }
 }
 
-/** Bound on lines that wait for a daemon, characters. Above the bound, the client is not read. */
+/** Maximum length of all lines that wait for a daemon, characters. Above the maximum, the client is not read. */
 const MAX_WAITING = 1_000_000;
 
 /** Time for a daemon to write its last answers, beyond `lastAnswersMs`, ms. */

@@ -12,13 +12,13 @@ interface ConnectionHandlers {
   closed(connection: Connection): void;
 }
 
-/** Bound on unsent bytes. Above the bound, no `FrameSource` is asked. */
+/** Maximum number of unsent bytes. Above the maximum, no `FrameSource` is asked. */
 const MAX_UNSENT = 1_048_576;
 /** Bytes of one `FrameSource` before the next has its turn. */
 const MAX_SOURCE_BYTES = 65_536;
 /** Interval between writes of partial text (`mayWait`), ms. Text comes in small parts, and each write wakes another process. */
 const PAUSE_MS = 4;
-/** Bound on unsent answers, bytes. Above the bound, nothing more is read. */
+/** Maximum size of unsent answers, bytes. Above the maximum, nothing more is read. */
 const MAX_ANSWERS = 1_048_576;
 /** Time limit for the hello, ms. */
 export const HELLO_MS = 5_000;

@@ -5,11 +5,11 @@ import { isId } from "./protocol.ts";
  * later owner may need. Usually reads only the start of a line, because Claude Code writes `type` and `request_id` first.
  */
 
-/** Bound on open requests, many more than Claude Code has at a time. Above the bound, the oldest is forgotten. */
+/** Maximum number of open requests, many more than Claude Code has at a time. Above the maximum, the oldest is forgotten. */
 const MAX_OPEN = 1_024;
 /** Bytes searched for `request_id` before the whole line is parsed. */
 const HEAD = 512;
-/** Bound on parsed lines, bytes. Parsing takes several times the memory of a line. */
+/** Maximum size of a line to parse, bytes. Parsing takes several times the memory of a line. */
 const MAX_PARSED = 1_048_576;
 const FIRST_FIELDS =
   /^\{"type":"(control_request|control_response|control_cancel_request)"(?:,"response":\{"subtype":"\w+")?,"request_id":"([^"\\]+)"/;

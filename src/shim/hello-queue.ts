@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** Bound on connections read beyond `firstPart` of their hello, because each may send up to the limit of a hello. */
+/** Maximum number of connections read beyond `firstPart` of their hello, because each may send up to the limit of a hello. */
 const MAX_WAITING = 8;
 
 /**

@@ -15,7 +15,7 @@ export interface MissingLines {
   readonly evicted: number;
 }
 
-/** Bound on all kept lines, bytes. */
+/** Maximum size of all kept lines together, bytes. */
 export const MAX_KEPT = 67_108_864;
 /** Overhead of a kept line (map entry and buffer), bytes, measured on Node 22 and rounded up. */
 const LINE_COST = 256;

@@ -74,7 +74,7 @@ function isArguments(value: unknown): value is ShimArguments {
   return [daemon, socket, stateFolder].every((each) => typeof each === "string") && typeof keepMs === "number";
 }
 
-/** Bound on the log, bytes. */
+/** Maximum size of the log, bytes. */
 const MAX_LOG = 65_536;
 
 /**

@@ -7,7 +7,7 @@ import { type Header, ProtocolError } from "./frame.ts";
 
 export const SHIM_PROTOCOL = 2;
 
-/** Bound on the ids of processes, of lines towards Claude Code, and of control requests, characters. */
+/** Maximum length of the ids of processes, of lines towards Claude Code, and of control requests, characters. */
 export const MAX_ID = 128;
 
 /** `epoch` fences: messages must have the epoch of the last `start` or `attach`. */

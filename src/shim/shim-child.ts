@@ -17,7 +17,7 @@ interface ProcessHandlers {
 }
 
 const MAX_STDERR_CHARS = 4_096;
-/** Bound on input that Claude Code does not read, bytes. */
+/** Maximum size of input that Claude Code does not read, bytes. */
 const MAX_UNREAD = 2 * MAX_BODY;
 /** Silence after which output of an exited process counts as complete, ms. A child may hold the pipe for longer. */
 const SILENCE_MS = 300;
@@ -27,7 +27,7 @@ const MAX_SILENCE_CHECKS = 10;
 const INPUT_MS = 500;
 const TERM_MS = 2_000;
 const LINE_BREAK = Buffer.from("\n");
-/** Bound on a frame with several lines, bytes. */
+/** Maximum size of a frame with several lines, bytes. */
 const MAX_LINES = 65_536;
 
 /** Claude Code process that the shim has started. */

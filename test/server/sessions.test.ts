@@ -62,7 +62,7 @@ describe("many sessions, without a server", () => {
   it("`sessions list` finds sessions by status, folder, time and text", async () => {
     expect(await ids("--status", "error")).toEqual([id(7)]);
     expect(await ids("--status", "error", "--status", "abandoned")).toEqual([id(7), id(0xdead)]);
-    // No server runs, so that status and filter are `abandoned`.
+    // No server runs, so a running session counts as `abandoned`, also in the filter.
     expect(await ids("--status", "running")).toEqual([]);
     const { sessions } = await listSessions("--status", "abandoned", ...store);
     expect(sessions).toEqual([expect.objectContaining({ sessionId: id(0xdead), status: "abandoned", owned: false })]);

@@ -40,17 +40,16 @@ it.each([
   [0, 0, false],
   [1, 1, true],
   [1, 2, false],
-])(
-  "a server at depth %i of %i runs in the deepest session that `--max-depth` allows: %s",
-  (depth, maxDepth, nested) => {
-    expect(isNested({ depth, maxDepth })).toBe(nested);
-  },
-);
+])("`isNested` at depth %i with `--max-depth` %i: %s", (depth, maxDepth, nested) => {
+  expect(isNested({ depth, maxDepth })).toBe(nested);
+});
 
 it("a refusal of bypassPermissions suggests another mode, or a session without the agent that has the mode", () => {
   const scout = { description: "Looks.", prompt: "Look.", permissionMode: "bypassPermissions" } as const;
   const own = () => checkOptions(OPEN_GATE, { cwd: "/repo", permissionMode: "bypassPermissions" });
-  expect(own).toThrow(/goes on in another mode: claude_code_session, set_permission_mode\.$/);
+  expect(own).toThrow(
+    /To continue a session in this mode, change its mode: claude_code_session, set_permission_mode\.$/,
+  );
   const ofAgent = () => checkOptions(OPEN_GATE, { cwd: "/repo", agents: { scout } });
   expect(ofAgent).toThrow(/Start a session without it \(agents\.scout\.permissionMode\)\.$/);
 });

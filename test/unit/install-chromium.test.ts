@@ -100,7 +100,7 @@ describe("without a browser", () => {
       () => [addSudo(), addCommand("apt-get", '[ "$1" = --version ] || { echo "no network" >&2; exit 100; }')],
       "no network",
     ],
-    ["a package of that name", () => [addSudo(), addApt(false)], "it is not in the PATH"],
+    ["a package that brings a browser", () => [addSudo(), addApt(false)], "it is not in the PATH"],
   ])("without a browser and without %s, a message says what to do", (_, machine, why) => {
     machine();
     const { status, stderr, stdout } = runScript();

@@ -64,7 +64,7 @@ function refuseOption(name: string, why: string): never {
   throw new AppError("PERMISSION_DENIED", `${name}: only the operator may set it, because ${why}. ${advice}`);
 }
 
-const OTHER_MODE = "A session that has it goes on in another mode: claude_code_session, set_permission_mode.";
+const OTHER_MODE = "To continue a session in this mode, change its mode: claude_code_session, set_permission_mode.";
 
 /** Guards every route to bypassPermissions. `instead` says what helps without it. */
 export function checkMode(gate: Gate, mode: string | undefined, instead = OTHER_MODE): void {
