@@ -38,39 +38,72 @@ const CHUNKS = [
   // Separate, because `--version` and the proxy need nothing else of the server.
   {
     name: "config/version",
-    test: /src\/(config\/(cache-folder|constants|error|paths|settings-file|state-folder|store-spelling|version)|security\/(ancestors|paths)|tools\/(arguments\/wait-limits|listed|query\/in-force))\.ts$/,
+    files: [
+      "config/cache-folder",
+      "config/constants",
+      "config/error",
+      "config/paths",
+      "config/settings-file",
+      "config/state-folder",
+      "config/store-spelling",
+      "config/version",
+      "security/ancestors",
+      "security/paths",
+      "tools/arguments/wait-limits",
+      "tools/tool-names",
+      "tools/query/description",
+    ],
   },
-  { name: "claude/supervise/tree", test: /src\/claude\/supervise\/tree\.ts$/ },
+  { name: "claude/supervise/tree", files: ["claude/supervise/tree"] },
   // Separate, because the reaper needs this chunk, but nothing else that is loaded with the engine.
-  { name: "claude/supervise/tagged-processes", test: /src\/claude\/supervise\/(process-tag|tagged-processes)\.ts$/ },
-  { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
+  {
+    name: "claude/supervise/tagged-processes",
+    files: ["claude/supervise/process-tag", "claude/supervise/tagged-processes"],
+  },
+  { name: "claude/supervise/reaper", files: ["claude/supervise/reaper"] },
   // Separate, because each client starts a proxy, without schemas and the MCP SDK.
-  { name: "proxy/proxy", test: /src\/proxy\/(automatic|own-server)\.ts$/ },
-  { name: "security/key-file", test: /src\/security\/key-file\.ts$/ },
+  { name: "proxy/proxy", files: ["proxy/serve-through-daemon", "proxy/own-server"] },
+  { name: "security/key-file", files: ["security/key-file"] },
   // Loaded after the first static answers.
-  { name: "proxy/daemon", test: /src\/proxy\/(automatic-daemon|declared)\.ts$/ },
-  { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
+  { name: "proxy/daemon", files: ["proxy/automatic-daemon"] },
+  { name: "cli/serve", files: ["cli/serve"] },
   // After `cli/serve`, from which this chunk would otherwise import zod.
-  { name: "claude/shim/shims", test: /src\/claude\/shim\/shims\.ts$/ },
+  { name: "claude/shim/shims", files: ["claude/shim/shims"] },
   // Shared by engine and tools, because a daemon is ready before the tools are loaded.
   {
     name: "domain/options",
-    test: /src\/(domain\/(command|options|options\/traits)|engine\/(ports|policy\/bound|session\/wait))\.ts$/,
+    files: [
+      "domain/command",
+      "domain/options",
+      "domain/options/traits",
+      "engine/ports",
+      "engine/policy/bound",
+      "engine/session/wait",
+    ],
   },
   // Shared by commands.
-  { name: "cli/own-flags", test: /src\/cli\/(confirm|own-flags)\.ts$/ },
-  { name: "tools/toolsets", test: /src\/(tools\/toolsets|mcp\/resources\/(library|resource-answers)|mcp\/tools)\.ts$/ },
-  { name: "cli/console", test: /src\/cli\/console\.ts$/ },
-  { name: "engine/engine", test: /src\/(app\/engine|engine\/clock|store\/open)\.ts$/ },
-  { name: "cli/install", test: /src\/cli\/install\.ts$/ },
-  { name: "install/json-format", test: /src\/install\/json-format\.ts$/ },
-  { name: "install/toml-format", test: /src\/install\/toml-format\.ts$/ },
-  { name: "cli/daemon", test: /src\/cli\/daemon\.ts$/ },
-  { name: "doctor/machine", test: /src\/doctor\/(checks|machine)\.ts$/ },
-  { name: "http/server", test: /src\/app\/http\.ts$/ },
-  { name: "demo/model", test: /src\/demo\/model\/(script|server)\.ts$/ },
-  { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },
-].map((chunk, at, { length }) => ({ ...chunk, priority: length - at }));
+  { name: "cli/own-flags", files: ["cli/confirm", "cli/own-flags"] },
+  {
+    name: "tools/toolsets",
+    files: ["tools/toolsets", "mcp/resources/library", "mcp/resources/resource-answers", "mcp/tool-answers"],
+  },
+  { name: "cli/console", files: ["cli/console"] },
+  { name: "engine/engine", files: ["app/engine", "engine/clock", "store/open"] },
+  { name: "cli/install", files: ["cli/install"] },
+  { name: "install/json-format", files: ["install/json-format"] },
+  { name: "install/toml-format", files: ["install/toml-format"] },
+  { name: "cli/daemon", files: ["cli/daemon"] },
+  { name: "doctor/machine", files: ["doctor/checks", "doctor/machine"] },
+  { name: "http/server", files: ["app/http"] },
+  { name: "demo/model", files: ["demo/model/script", "demo/model/server"] },
+  { name: "cli/demo", files: ["cli/demo"] },
+].map(({ files, name }, at, { length }) => {
+  const paths = files.map((file) => join(root, "src", `${file}.ts`));
+  // A file that was renamed would silently move to another chunk, and be loaded at another time.
+  const missing = paths.find((path) => !existsSync(path));
+  if (missing !== undefined) throw new Error(`${missing}: there is no such file. Mend CHUNKS in scripts/build.mjs.`);
+  return { name, test: (id) => paths.includes(id), priority: length - at };
+});
 
 /** Not bundled: the SDK finds its binary beside itself, and SQLite is optional and native. */
 const EXTERNAL = [/^@anthropic-ai\//, "@photostructure/sqlite"];

@@ -57,7 +57,7 @@ describe("malformed rules of a caller", () => {
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
     const refused = await server.refusal("claude_code_check", { ...answer, permissionOptions: { updatedPermissions } });
     expect(refused).toMatchObject({ code: "INVALID_ARGUMENT" });
-    expect(refused.text).toContain("updatedPermissions.0.rules: the rule for Bash(touch names no tool");
+    expect(refused.text).toContain("updatedPermissions.0.rules: the rule for Bash(touch has no valid tool name");
     expect(await readWholeLog(server, sessionId)).toMatchObject({ status: "waiting_permission" });
     await server.call("claude_code_session", { action: "cancel", sessionId });
   });
