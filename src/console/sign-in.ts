@@ -116,7 +116,7 @@ function headerSafe(token: string): string {
 
 /** Parts of a sign-in: `key` is kept by the page, `cookie` by the browser. */
 interface SealedToken {
-  /** Value of the header `X-Console-Key`. */
+  /** Value of the header `x-console-key`. */
   readonly key: string;
   readonly cookie: string;
 }

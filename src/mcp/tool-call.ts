@@ -47,7 +47,7 @@ export interface Round {
   readonly answers: Readonly<Record<string, FormAnswer>>;
 }
 
-/** Reads the round from a request. The SDK has already verified `requestState` with `States.verify`. */
+/** Reads the round from a request. The SDK has already verified `requestState` with `RequestStates.verify`. */
 export function roundOf({ mcpReq }: ServerContext): Round {
   const { inputResponses = {} } = mcpReq;
   const answers = Object.keys(inputResponses).flatMap((key) => {

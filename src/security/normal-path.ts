@@ -1,6 +1,6 @@
 import { isAbsolute, join, normalize, resolve } from "node:path";
 
-/** Brings a path into the form that Claude Code will use, in which the path is judged. Pure; `realPathOf` resolves links. */
+/** Brings a path into the form that Claude Code will use, in which the path is judged. Pure; `findRealPath` resolves links. */
 
 /** Absolute folders that relative paths and `~` count from. */
 export interface Bases {

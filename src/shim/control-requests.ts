@@ -35,7 +35,7 @@ export class ControlRequests {
     return this.#initialized;
   }
 
-  /** Notes a line towards Claude Code. The `lineId` of a response is `r:` and the id of its request. */
+  /** Notes a line written to Claude Code. The `lineId` of a response is `r:` and the id of its request. */
   noteWritten(lineId: string, line: Buffer): void {
     if (lineId.startsWith("r:")) this.#open.delete(lineId.slice(2));
     if (this.#initializeId === undefined && line.includes(INITIALIZE)) this.#initializeId = initializeIdOf(line);

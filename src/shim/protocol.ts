@@ -7,7 +7,7 @@ import { type Header, ProtocolError } from "./frame.ts";
 
 export const SHIM_PROTOCOL = 2;
 
-/** Maximum length of the ids of processes, of lines towards Claude Code, and of control requests, characters. */
+/** Maximum length of the ids of processes, of lines written to Claude Code, and of control requests, characters. */
 export const MAX_ID = 128;
 
 /** `epoch` fences: messages must have the epoch of the last `start` or `attach`. */
@@ -124,7 +124,7 @@ export interface Attached {
   readonly initialize: boolean;
   /** Ids of Claude Code's control requests that are neither answered nor cancelled. */
   readonly open: readonly string[];
-  /** Ids of the last lines written towards Claude Code. */
+  /** Ids of the last lines written to Claude Code. */
   readonly written: readonly string[];
 }
 

@@ -43,7 +43,7 @@ function refuse(name: string, why: string): never {
 const STRICT: Readonly<Record<string, (value: unknown) => boolean>> = {
   enabled: isTrue,
   failIfUnavailable: isTrue,
-  // `sandboxTerms` decides by the rules whether the setting has effect.
+  // `planSandbox` decides by the rules whether the setting has effect.
   autoAllowBashIfSandboxed: () => true,
   allowUnsandboxedCommands: isFalse,
   enableWeakerNestedSandbox: isFalse,

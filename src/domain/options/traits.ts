@@ -19,7 +19,7 @@ interface Rights {
   readonly approves: "nothing" | "by value" | "everything";
   /**
    * Visibility in `claude_code_session`: in both tiers, in the sensitive tier, by name only, or never
-   * (`tools/agent/session/view.ts`).
+   * (`tools/agent/session/session-fields.ts`).
    */
   readonly shown: "public" | "sensitive" | "by value" | "by name" | "never";
 }

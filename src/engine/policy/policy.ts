@@ -27,7 +27,7 @@ type UnattendedPolicy = UnattendedTerms & WhileUnattended;
 export interface Policy {
   /** Policy of the session at its start, stored with the session. */
   readonly begun: SessionPolicy;
-  /** `begun`, tightened by the owner. The client that sends a prompt may add more: policy/of-turn.ts. */
+  /** `begun`, tightened by the owner. The client that sends a prompt may add more (`turn-policy.ts`). */
   readonly here: SessionPolicy;
   /** Rules of the operator. Claude Code enforces a session's own rules. */
   readonly rules: Rules;

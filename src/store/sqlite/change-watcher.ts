@@ -21,7 +21,7 @@ export interface WatchOptions<T> {
   readonly sessionId: string;
   readonly topic: Topic;
   readonly signal: AbortSignal;
-  /** See `TailOptions.look`. */
+  /** See `FollowOptions.look`. */
   readonly look: () => Promise<readonly T[] | undefined>;
 }
 
