@@ -2,9 +2,9 @@ import type { Clock } from "./ports.ts";
 
 /** Interval at which a waiting timer checks the time, ms. */
 const LOOK_MS = 5_000;
-/** Minimum interval of looks while a limit waits, ms. The interval is a tenth of the limit, so that a freeze uses up little. */
+/** Minimum check interval of a limit, ms. The interval is a tenth of the limit, so that a freeze uses up little. */
 const LIMIT_LOOK_MS = 250;
-/** Maximum gap in looks while a timer waits. A longer gap means that the machine slept or this process was stopped. */
+/** Maximum gap between two checks, in intervals. A longer gap means that the machine slept or this process was stopped. */
 const SLEPT_LOOKS = 3;
 
 /** System clocks under `AwakeClock`. */
@@ -19,13 +19,13 @@ interface Waiting {
   readonly lookMs: number;
 }
 
-/** Counts time awake: a gap above `SLEPT_LOOKS` counts as one interval. */
+/** Counts time awake: a gap above `SLEPT_LOOKS` intervals counts as one interval. */
 export class AwakeClock implements Clock {
   readonly now: () => number;
   readonly #monotonic: () => number;
   #last: number;
   #ticks = 0;
-  /** Ticks by looks of `LOOK_MS`, for timers without `isLimit`: on a slow machine a lease must not be renewed late. */
+  /** Ticks for timers without `isLimit`, which check at `LOOK_MS`: on a slow machine a lease must not be renewed late. */
   #slowTicks = 0;
   readonly #waiting = new Set<Waiting>();
 
@@ -65,7 +65,7 @@ export class AwakeClock implements Clock {
     return () => end(() => clearTimeout(timer));
   }
 
-  /** Without a waiting timer there are no looks, so a gap says nothing. */
+  /** Without a waiting timer nothing checks the time, so a gap says nothing. */
   #awakeIn(passed: number, lookMs: () => number): number {
     if (this.#waiting.size === 0 || passed <= SLEPT_LOOKS * LIMIT_LOOK_MS) return passed;
     const look = lookMs();

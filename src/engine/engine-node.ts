@@ -70,20 +70,20 @@ export class EngineNode {
   }
 
   /**
-   * Returns readers for a client: sessions as recorded, and after recovery. A read counts as attending; `named` gets the id.
+   * Returns two readers for a client: sessions as `recorded`, and after recovery. A read counts as attending; `named` gets the id.
    */
   createReaders(
     named: (sessionId: string) => void = () => undefined,
-  ): Readonly<Record<"looking" | "recovered", SessionReader>> {
-    const onLook = (record: SessionRecord) => {
+  ): Readonly<Record<"recorded" | "recovered", SessionReader>> {
+    const onRead = (record: SessionRecord) => {
       named(record.id);
       this.#attention.note(record);
     };
     const { options, ownership } = this;
     const shown = this.#shown;
     return {
-      looking: createReader(options, ownership, { onLook }),
-      recovered: createReader(options, ownership, { onLook, shown }),
+      recorded: createReader(options, ownership, { onRead }),
+      recovered: createReader(options, ownership, { onRead, shown }),
     };
   }
 

@@ -56,16 +56,16 @@ class SessionEngine implements Engine {
   readonly #node: EngineNode;
   readonly #options: EngineOptions;
   readonly #connection: Connection | undefined;
-  readonly #lookings: ReturnType<EngineNode["createReaders"]>;
-  readonly #reader: Engine;
+  readonly #readers: ReturnType<EngineNode["createReaders"]>;
+  readonly #readerEngine: Engine;
   readonly #commands = createCommandOperations(async (sessionId, command) => this.#onSession(sessionId, command));
 
   constructor(node: EngineNode, options: EngineOptions, connection: Connection | undefined) {
     this.#node = node;
     this.#options = options;
     this.#connection = connection;
-    this.#lookings = node.createReaders(connection?.named);
-    this.#reader = createReaderEngine(this, this.#lookings.looking);
+    this.#readers = node.createReaders(connection?.named);
+    this.#readerEngine = createReaderEngine(this, this.#readers.recorded);
   }
 
   forConnection(terms: ConnectionTerms): Engine {
@@ -76,7 +76,7 @@ class SessionEngine implements Engine {
   }
 
   forCaller({ scopes }: Pick<Caller, "scopes">): Engine {
-    return scopes.includes("run") ? this : this.#reader;
+    return scopes.includes("run") ? this : this.#readerEngine;
   }
 
   async checkMayConfigure() {}
@@ -172,7 +172,7 @@ class SessionEngine implements Engine {
   }
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
-    const record = requireReadable(await this.#lookings.looking.get(principal, sessionId));
+    const record = requireReadable(await this.#readers.recorded.get(principal, sessionId));
     return this.#options.runtime.workTree(placedSession(this.#options, record));
   }
 
@@ -210,11 +210,11 @@ class SessionEngine implements Engine {
   close = this.#commands.close;
 
   async get(principal: Principal, sessionId: string): Promise<SessionRecord> {
-    return this.#lookings.recovered.get(principal, sessionId);
+    return this.#readers.recovered.get(principal, sessionId);
   }
 
   async list(query: SessionQuery): Promise<SessionRecord[]> {
-    return this.#lookings.recovered.list(query);
+    return this.#readers.recovered.list(query);
   }
 
   takeUnattended: Engine["takeUnattended"] = async (principal) => this.#node.takeUnattended(principal);
@@ -228,7 +228,7 @@ class SessionEngine implements Engine {
   }
 
   async wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }> {
-    return this.#lookings.recovered.wait(principal, request);
+    return this.#readers.recovered.wait(principal, request);
   }
 
   async enforceGate(): Promise<number> {
@@ -248,8 +248,8 @@ class SessionEngine implements Engine {
   }
 
   async #onSession(sessionId: string, command: Command): Promise<AcceptedReply> {
-    const looking = SERVICE_COMMANDS.has(command.kind) ? this.#node.serviceReader : this.#lookings.recovered;
-    return this.#command(command, await looking.get(command.principal, sessionId));
+    const reader = SERVICE_COMMANDS.has(command.kind) ? this.#node.serviceReader : this.#readers.recovered;
+    return this.#command(command, await reader.get(command.principal, sessionId));
   }
 
   /** `isPlanned`: the start was checked just now, at the creation of the session. */

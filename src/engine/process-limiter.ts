@@ -44,7 +44,7 @@ const MAX_KEPT = 1_000;
 
 /** Interval at which a waiting session checks for a free slot, ms. */
 const LOOK_MS = 100;
-/** Time of failing looks after which the waiting sessions are rejected, ms. */
+/** Time after which waiting sessions are rejected if every check for a slot has failed, ms. */
 const FAILING_MS = 30_000;
 
 /**
@@ -124,7 +124,7 @@ export class ProcessLimiter {
     this.#isLooking = false;
   }
 
-  /** Rejects the waiting sessions once looks have failed for `FAILING_MS`, because a start must not wait for ever. */
+  /** Rejects the waiting sessions once checks have failed for `FAILING_MS`, because a start must not wait for ever. */
   #onFailure(error: unknown): void {
     const why = error instanceof Error ? error.message : String(error);
     const now = this.#context.clock.tick();

@@ -157,7 +157,7 @@ describe("a session whose server and client are gone", () => {
     return id;
   }
 
-  it("a session without a client waits 10 s for one of its identity, and goes on in that client's environment", async () => {
+  it("a session without a client waits 10 s for a client of its identity, and continues in that client's environment", async () => {
     const id = await loseServerAndClient();
     const asked: unknown[] = [];
     b.runtime.findRecord = async (...about) => {

@@ -22,7 +22,7 @@ interface Dependencies {
 }
 
 /**
- * Returns the reading operations. `ownership` throws if the session's log cannot be written, or its store is lost. `onLook`
+ * Returns the reading operations. `ownership` throws if the session's log cannot be written, or its store is lost. `onRead`
  * gets each session read or waited for. `shown` maps a record to the record returned: unchanged by default, or as it is after
  * recovery.
  */
@@ -30,9 +30,9 @@ export function createReader(
   dependencies: Dependencies,
   ownership: Pick<Ownership, "refuseLost" | "refuseTrouble">,
   {
-    onLook = () => undefined,
+    onRead = () => undefined,
     shown = async (record) => Promise.resolve(record),
-  }: { onLook?: (record: SessionRecord) => void; shown?: (record: SessionRecord) => Promise<SessionRecord> } = {},
+  }: { onRead?: (record: SessionRecord) => void; shown?: (record: SessionRecord) => Promise<SessionRecord> } = {},
 ): SessionReader {
   const { backend } = dependencies;
   const get: SessionReader["get"] = async (principal, sessionId) => {
@@ -41,7 +41,7 @@ export function createReader(
     if (!record) ownership.refuseLost(sessionId);
     if (record?.principal !== principal) throw sessionNotFound(sessionId);
     ownership.refuseTrouble(sessionId);
-    onLook(record);
+    onRead(record);
     return shown(record);
   };
   return {
