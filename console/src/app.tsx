@@ -30,12 +30,12 @@ export function App() {
       )}
       {isKnown && <Header />}
       <ConnectionBanner />
-      <Inside isKnown={isKnown} />
+      <Content isKnown={isKnown} />
     </>
   );
 }
 
-function Inside({ isKnown }: { readonly isKnown: boolean }) {
+function Content({ isKnown }: { readonly isKnown: boolean }) {
   if (isSignedOut.value) return <SignInView />;
   if (!isKnown)
     return (

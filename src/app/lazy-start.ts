@@ -15,7 +15,7 @@ export class LazyStart<T, How = never> {
     this.#start = start;
   }
 
-  /** Starts the resource unless started before. After a failed start the next call tries again. */
+  /** Starts the resource unless started before; only then is `how` used. After a failed start the next call tries again. */
   async ready(how?: How): Promise<T> {
     if (!this.#started && this.#over.signal.aborted) throw new AppError("INTERNAL", "The server is shutting down.");
     this.#started ??= this.#begin(how);

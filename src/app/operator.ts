@@ -37,7 +37,7 @@ export function operatorOf(
   return { ...terms, bounds: gateAndLimits({ config: atMost, environment }, { allowsBypass: bypass, depth }) };
 }
 
-/** Returns the terms of a connection for the engine. */
+/** Returns the terms under which the client of a connection starts and continues sessions. */
 export function connectionTerms(
   { bypass, environmentId, id, named, ...given }: Given & Pick<Connection, "bypass" | "environmentId" | "id" | "named">,
   parts: Pick<Parts, "bounds" | "depth">,

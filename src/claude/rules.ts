@@ -2,9 +2,12 @@ import { PEER_MESSAGE } from "../domain/approvals/peer-message.ts";
 import { toolsCoveredBy, parseRule, type Rule, type RuleBehavior } from "../domain/approvals/rule.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 
-/** Passes the operator's rules to Claude Code, so that the rules also hold for uses that Claude Code would not ask about. */
+/** Converts the operator's rules for Claude Code, so that the rules also hold for tool uses without a permission request. */
 
-/** Parses the rules of a policy. A session with an unreadable rule is not started (engine/policy/operator.ts). */
+/**
+ * Parses the rules of a policy. Omits unreadable rules: without an `allow` rule less is allowed, and `checkRules` refuses to
+ * start a session with an unreadable `ask` or `deny` rule.
+ */
 export function parseRules({ rules }: Pick<SessionPolicy, "rules">): Record<RuleBehavior, Rule[]> {
   const parsed = (behavior: RuleBehavior) =>
     rules[behavior].flatMap((text) => {
@@ -14,12 +17,18 @@ export function parseRules({ rules }: Pick<SessionPolicy, "rules">): Record<Rule
   return { allow: parsed("allow"), ask: parsed("ask"), deny: parsed("deny") };
 }
 
+/** Omits rules for `PEER_MESSAGE`, which is no tool of Claude Code, and writes out the tools that a bare name covers. */
 export function toClaudeRules(rules: readonly Rule[], cwd: string): string[] {
-  const known = rules.filter(({ toolName }) => toolName !== PEER_MESSAGE);
-  return known.flatMap((rule) => (rule.content === undefined ? toolsCoveredBy(rule.toolName) : [withPath(rule, cwd)]));
+  const forTools = rules.filter(({ toolName }) => toolName !== PEER_MESSAGE);
+  return forTools.flatMap((rule) =>
+    rule.content === undefined ? toolsCoveredBy(rule.toolName) : [withPath(rule, cwd)],
+  );
 }
 
-/** Rewrites rules of settings in the folder `cwd` with an equal meaning in settings without a folder. */
+/**
+ * Makes relative paths of rules absolute. Rules from settings in the folder `cwd` then keep their meaning in settings without a
+ * folder.
+ */
 export function anchorRules(cwd: string, texts: readonly string[]): string[] {
   return texts.map((text) => {
     const read = parseRule(text, "allow");
@@ -28,20 +37,21 @@ export function anchorRules(cwd: string, texts: readonly string[]): string[] {
   });
 }
 
-/** Makes relative paths absolute, because a process may have been started in another folder than its session's. */
+/** Makes a relative path absolute, because Claude Code may have been started in a folder other than the session's. */
 function withPath({ content = "", text, toolName }: Rule, cwd: string): string {
   const isAbsolute = content.startsWith("//") || content === "~" || content.startsWith("~/");
   if (isAbsolute || (toolName !== "Read" && toolName !== "Edit")) return text;
+  // Matches a name without a slash at any depth, as in .gitignore.
   const isName = !content.slice(0, -1).includes("/");
-  const way = content.replace(/^\.?\//, "");
-  return `${toolName}(${rulePath(cwd)}/${isName ? "**/" : ""}${way})`;
+  const below = content.replace(/^\.?\//, "");
+  return `${toolName}(${rulePath(cwd)}/${isName ? "**/" : ""}${below})`;
 }
 
-/** Writes an absolute path as in a rule. */
+/** Returns an absolute path in rule syntax: `//` in front, forward slashes, and glob characters escaped. */
 export function rulePath(path: string): string {
-  const way = path
+  const slashed = path
     .replace(/^([A-Za-z]):/, (_, drive: string) => `/${drive.toLowerCase()}`)
     .replaceAll("\\", "/")
     .replaceAll(/[*?[\]]/g, "\\$&");
-  return `/${way}`;
+  return `/${slashed}`;
 }

@@ -3,7 +3,7 @@ import type { ByHand, Reading, SettingClass } from "./schemaless-checks.ts";
 import { STORE_ALLOWED, StoreSetting } from "./store.ts";
 import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 
-/** Constructors of settings. Each makes a schema for the value and notes texts for the help text and the docs. */
+/** Constructors of settings. Each makes a schema for the value, and registers texts for the help text and the docs. */
 
 /** Texts of a setting. */
 interface SettingTexts {
@@ -30,7 +30,9 @@ export interface Setting extends SettingTexts {
   readonly alone?: string | undefined;
   /** True if colons and semicolons separate words as commas do, because no word contains them. */
   readonly plainWords?: boolean | undefined;
-  /** All checks of the schema beside `reading`. `undefined` if only the schema can check. */
+  /**
+   * Checks of the schema in a form for the proxy, which loads no schemas. `undefined` if only the schema can check the value.
+   */
   readonly byHand?: ByHand | undefined;
 }
 
@@ -48,35 +50,35 @@ const COUNT = { name: "", placeholder: "<n>" };
 const MILLISECONDS = { name: " of ms", placeholder: "<ms>" };
 type Unit = typeof COUNT;
 
-function whole({ least, most, fallback }: Range, unit: Unit, about: SettingTexts) {
-  const field = { ...about, ...wordsOf({ least, most }, unit), fallback: String(fallback) };
+function wholeNumber({ least, most, fallback }: Range, unit: Unit, about: SettingTexts) {
+  const field = { ...about, ...numberDetails({ least, most }, unit), fallback: String(fallback) };
   return z.int().min(least).max(most).default(fallback).register(details, field);
 }
 
 /** `fallback` describes the value in force if nothing is set. */
-function optionalWhole(
+function optionalWholeNumber(
   { least, most, fallback }: Omit<Range, "fallback"> & { fallback: string },
   unit: Unit,
   about: SettingTexts,
 ) {
-  const field = { ...about, ...wordsOf({ least, most }, unit), fallback };
+  const field = { ...about, ...numberDetails({ least, most }, unit), fallback };
   return z.int().min(least).max(most).optional().register(details, field);
 }
 
-function wordsOf({ least, most }: Omit<Range, "fallback">, { name, placeholder }: Unit) {
+function numberDetails({ least, most }: Omit<Range, "fallback">, { name, placeholder }: Unit) {
   const allowed = `a whole number${name} from ${String(least)} to ${String(most)}`;
   return { reading: "number" as const, placeholder, allowed, byHand: { least, most } };
 }
 
-export const count = (range: Range, about: SettingTexts) => whole(range, COUNT, about);
+export const count = (range: Range, about: SettingTexts) => wholeNumber(range, COUNT, about);
 
 export const optionalCount = (range: Omit<Range, "fallback">, fallback: string, about: SettingTexts) =>
-  optionalWhole({ ...range, fallback }, COUNT, about);
+  optionalWholeNumber({ ...range, fallback }, COUNT, about);
 
-export const milliseconds = (range: Range, about: SettingTexts) => whole(range, MILLISECONDS, about);
+export const milliseconds = (range: Range, about: SettingTexts) => wholeNumber(range, MILLISECONDS, about);
 
 export const optionalMilliseconds = (range: Omit<Range, "fallback">, fallback: string, about: SettingTexts) =>
-  optionalWhole({ ...range, fallback }, MILLISECONDS, about);
+  optionalWholeNumber({ ...range, fallback }, MILLISECONDS, about);
 
 export function toggle(about: SettingTexts, fallback = false) {
   const allowed = "true or false (1 or 0 are understood too, except in a file)";
@@ -102,13 +104,13 @@ export function text(fallback: string, about: SettingTexts) {
       ...about,
       reading: "text",
       placeholder: "<text>",
-      allowed: "a text, not empty",
+      allowed: "a non-empty text",
       fallback,
       byHand: {},
     });
 }
 
-/** Some words, or a name that matches `form`. `allowed` describes both. */
+/** Some fixed words or a chosen name, all of which match `form`. `allowed` describes both. */
 export function named(
   form: RegExp,
   { allowed, fallback, placeholder, ...about }: SettingTexts & Pick<Setting, "allowed" | "fallback" | "placeholder">,
@@ -120,7 +122,7 @@ export function named(
 /** `alone` is the value of a flag that stands alone. `undefined` if a value is required. */
 export function optionalText(fallback: string, alone: string | undefined, about: SettingTexts) {
   const switched = `; in a variable or the file also true or 1 for ${alone ?? ""}, and false or 0 for ${fallback}`;
-  const allowed = `a text, not empty${alone === undefined ? "" : switched}`;
+  const allowed = `a non-empty text${alone === undefined ? "" : switched}`;
   const placeholder = alone === undefined ? "<text>" : "[<text>]";
   return z
     .string()
@@ -147,7 +149,7 @@ export function words(fallback: string, about: SettingTexts) {
       ...about,
       reading: "words",
       placeholder: "<a,b>",
-      allowed: `names, none of them empty ${LISTED}`,
+      allowed: `non-empty names ${LISTED}`,
       fallback,
       byHand: {},
     });
@@ -246,12 +248,13 @@ export function optionalChoice<const T extends readonly [string, ...string[]]>(
     .register(details, { ...about, reading: "text", placeholder, allowed, fallback, byHand: { values } });
 }
 
-/** In a file, in place of a list of directories: all directories, on purpose. */
+/** Stands in a file for all directories. Unlike an empty list, states the choice, which HTTP requires (`checkConfined`). */
 export const ANYWHERE = "any";
 
-/** With `orAnywhere` a file may say `ANYWHERE`, which reads as the empty list. */
+/** With `orAnywhere`, a file may have `ANYWHERE`, which is read as the empty list. */
 export function directories(fallback: string, about: SettingTexts, orAnywhere = false) {
-  const list = "directories, none of them empty (a list in a file; in a variable separated as in PATH, or by commas)";
+  const list =
+    "directory paths, none of them empty (a list in a file; in a variable separated as in PATH, or by commas)";
   const allowed = orAnywhere ? `${list}, or "${ANYWHERE}" in a file` : list;
   const paths = z.array(z.string().min(1));
   return (orAnywhere ? z.union([z.literal(ANYWHERE).transform((): string[] => []), paths]) : paths)

@@ -19,11 +19,11 @@ export function readUserFile({ env, home, readFile }: Pick<ConfigSources, "env" 
   const own = JsonObject.safeParse(bounds);
   if (!own.success) throw new ConfigError(`"${BOUNDS}" in ${path} must be an object with terms as its keys.`);
   const terms = keys.filter(({ of }) => of === "term");
-  const unbound = keys.find(({ key, of }) => of !== "term" && key in own.data);
-  if (unbound) {
-    const advice = `Set "${unbound.key}" beside "${BOUNDS}".`;
+  const unboundable = keys.find(({ key, of }) => of !== "term" && key in own.data);
+  if (unboundable) {
+    const advice = `Set "${unboundable.key}" beside "${BOUNDS}".`;
     throw new ConfigError(
-      `"${BOUNDS}.${unbound.key}" in ${path} has no effect: only terms of clients can be bounded. ${advice}`,
+      `"${BOUNDS}.${unboundable.key}" in ${path} has no effect: only terms of clients can be bounded. ${advice}`,
     );
   }
   const place = { name: path, home };
@@ -47,10 +47,10 @@ function isAbsent(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ENOTDIR");
 }
 
-/** Throws ConfigError for `http`, because each client that starts a server would listen there. */
+/** Throws ConfigError for `http`, because every server of the user would listen on the same address. */
 function refuseHttp(settings: JsonObject, path: string): void {
   if (!("http" in settings)) return;
   throw new ConfigError(
-    `"http" in ${path}: every client would listen there. Set it where that server is started: serve --http.`,
+    `"http" in ${path}: every server of yours would listen on this address. Use the flag of a single server: serve --http.`,
   );
 }

@@ -1,4 +1,4 @@
-/** Ticks of a countdown. */
+/** Number of ticks in a countdown. */
 const TICKS = 20;
 
 /**
@@ -6,22 +6,22 @@ const TICKS = 20;
  * read before `onOver`. Calls `onOver` at zero unless `end` was called.
  */
 export class Countdown {
-  #parts = TICKS;
+  #ticksLeft = TICKS;
   readonly #ms: number;
   readonly #timer: NodeJS.Timeout;
 
   constructor(ms: number, onOver?: () => void) {
     this.#ms = ms;
     this.#timer = setInterval(() => {
-      this.#parts -= 1;
-      if (this.#parts > 0) return;
+      this.#ticksLeft -= 1;
+      if (this.#ticksLeft > 0) return;
       this.end();
       onOver?.();
     }, ms / TICKS);
   }
 
   get leftMs(): number {
-    return (this.#ms * this.#parts) / TICKS;
+    return (this.#ms * this.#ticksLeft) / TICKS;
   }
 
   end(): void {

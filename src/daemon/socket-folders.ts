@@ -3,7 +3,7 @@ import { lstat, mkdir, readdir, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ConfigError } from "../config/error.ts";
 import { PRODUCT } from "../domain/names.ts";
-import { folderFault, wayFault } from "../security/private-folder.ts";
+import { folderFault, ancestorFault } from "../security/private-folder.ts";
 
 /**
  * Folders for sockets of daemons, named for the state folder and private to the user. There are several candidates, because a
@@ -76,7 +76,7 @@ export async function socketFolderFault(folders: readonly string[]): Promise<str
       if (isPipePrefix(folder)) return undefined;
       if (await exists(folder)) return folderFault(folder);
       const above = dirname(folder);
-      return wayFault((await exists(above)) ? folder : above);
+      return ancestorFault((await exists(above)) ? folder : above);
     }),
   );
   return faults.includes(undefined) ? undefined : faults.join(" ");
@@ -97,9 +97,9 @@ export async function createPrivateFolder(folder: string): Promise<void> {
   if (isPipePrefix(folder)) return;
   const above = dirname(folder);
   const fault =
-    (await wayFault(above)) ??
+    (await ancestorFault(above)) ??
     (await creationFault(above)) ??
-    (await wayFault(folder)) ??
+    (await ancestorFault(folder)) ??
     (await creationFault(folder));
   const why = fault ?? (await folderFault(folder));
   if (why !== undefined) throw new ConfigError(why);

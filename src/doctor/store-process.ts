@@ -16,25 +16,29 @@ type Opened = Extract<StoreReport, { kind: "opened" }>;
  */
 
 const Row = z.object({ value: z.union([z.string(), z.number()]) });
-const MANY_BYTES = 64_000_000;
+const LARGE_BYTES = 64_000_000;
 
-function valueOf(db: Connection, sql: string): string | number {
+function queryValue(db: Connection, sql: string): string | number {
   return db.get(sql, Row)?.value ?? "";
 }
 
 /** False for a large store without a write-ahead log, because a long read would keep servers from writing. */
 function isCheckable(db: Connection, file: string): boolean {
   return (
-    valueOf(db, "SELECT journal_mode AS value FROM pragma_journal_mode") === "wal" || statSync(file).size < MANY_BYTES
+    queryValue(db, "SELECT journal_mode AS value FROM pragma_journal_mode") === "wal" ||
+    statSync(file).size < LARGE_BYTES
   );
 }
 
 /** Maximum number of sessions in a finding, and time limit of the search for damaged events, ms. */
-const [NAMED, EVENTS_MS] = [20, 20_000];
+const [MAX_FINDINGS, EVENTS_MS] = [20, 20_000];
 
 const Id = z.object({ id: z.string() });
 
-/** Reads each row as a server does. */
+/**
+ * Finds sessions whose row cannot be read (`unreadable`) and sessions with damaged events (`lossy`). Reads rows as a server
+ * does.
+ */
 function findUnreadable(db: Connection): Pick<Opened, "lossy" | "unreadable"> {
   const ids = db.all("SELECT id FROM sessions ORDER BY updated_at DESC", Id).map(({ id }) => id);
   const unreadable = ids.flatMap((id) => {
@@ -43,7 +47,7 @@ function findUnreadable(db: Connection): Pick<Opened, "lossy" | "unreadable"> {
   });
   const deadline = performance.now() + EVENTS_MS;
   const lossy = ids.filter((id) => performance.now() < deadline && hasDamagedEvents(db, id));
-  return { unreadable: unreadable.slice(0, NAMED), lossy: lossy.slice(0, NAMED) };
+  return { unreadable: unreadable.slice(0, MAX_FINDINGS), lossy: lossy.slice(0, MAX_FINDINGS) };
 }
 
 function hasDamagedEvents(db: Connection, sessionId: string): boolean {
@@ -51,20 +55,20 @@ function hasDamagedEvents(db: Connection, sessionId: string): boolean {
   return db.get(sql, z.unknown(), { sessionId }) !== undefined;
 }
 
-async function read(file: string): Promise<StoreReport> {
+async function readStore(file: string): Promise<StoreReport> {
   const database = await openDatabase(file);
   try {
     database.exec("PRAGMA busy_timeout = 2000; PRAGMA query_only = 1");
     const db = new Connection(database, false);
     checkSchema(db, file);
     const isChecked = isCheckable(db, file);
-    const result = isChecked ? valueOf(db, "SELECT quick_check AS value FROM pragma_quick_check LIMIT 1") : "ok";
-    const hasTables = valueOf(db, "SELECT count(*) AS value FROM sqlite_master WHERE name = 'sessions'") === 1;
+    const result = isChecked ? queryValue(db, "SELECT quick_check AS value FROM pragma_quick_check LIMIT 1") : "ok";
+    const hasTables = queryValue(db, "SELECT count(*) AS value FROM sqlite_master WHERE name = 'sessions'") === 1;
     return {
       kind: "opened",
-      schema: Number(valueOf(db, "SELECT user_version AS value FROM pragma_user_version")),
-      sqlite: String(valueOf(db, "SELECT sqlite_version() AS value")),
-      sessions: hasTables ? Number(valueOf(db, "SELECT count(*) AS value FROM sessions")) : 0,
+      schema: Number(queryValue(db, "SELECT user_version AS value FROM pragma_user_version")),
+      sqlite: String(queryValue(db, "SELECT sqlite_version() AS value")),
+      sessions: hasTables ? Number(queryValue(db, "SELECT count(*) AS value FROM sessions")) : 0,
       ...(result !== "ok" && { damage: String(result) }),
       isChecked,
       ...(hasTables ? findUnreadable(db) : { unreadable: [], lossy: [] }),
@@ -76,7 +80,7 @@ async function read(file: string): Promise<StoreReport> {
 
 async function readReport(file: string): Promise<StoreReport> {
   try {
-    return await read(file);
+    return await readStore(file);
   } catch (error) {
     const found = asStoreError(error, file) ?? new StoreError("failed", file, error);
     return { kind: "fault", fault: found.fault, message: found.message };

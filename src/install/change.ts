@@ -27,7 +27,7 @@ export interface Aim {
 }
 
 export interface Change {
-  /** Path as the client names it. */
+  /** Path where the client looks for the file, links not resolved. */
   readonly file: string;
   readonly before: string | undefined;
   /** `undefined` if the file is to be deleted. */
@@ -65,7 +65,10 @@ export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
   });
 }
 
-/** Updates the record. An untouched file keeps its original text; a file created by `install` stays ours to delete. */
+/**
+ * Returns the record for this `install`. If the file is unchanged since the last `install`, `uninstall` can still restore the
+ * text before the first, or delete a file created by `install`. A file edited meanwhile is the new original, never deleted.
+ */
 function nextRecord(
   former: Stored | undefined,
   { before, folders, written }: { before: string | undefined; folders: string[]; written: string },
@@ -89,7 +92,7 @@ export function withEntry(client: Client, format: Format, { entry, text }: { ent
   return after;
 }
 
-/** For files in unusual syntax, such as a list of tables in TOML. */
+/** Error for unusual syntax, such as a list of tables in TOML. */
 function unusualFile(): UnusableFile {
   return new UnusableFile(`cannot be edited here without a change to the rest of it. Edit it by hand: ${PRINTED}.`);
 }
@@ -124,7 +127,7 @@ function textWithout(text: string, client: Client, { format, stored }: Recorded)
   const path = pathOf(client);
   const former = stored && format.parse(stored.before, path);
   const isNew = stored?.isNew === true;
-  // The file may have had an entry of ours before, written by hand.
+  // Restores the original text unless an entry for this server was in it, perhaps written by hand.
   if (former && entryIn(former, path) === undefined && digestOf(text) === stored.written) {
     return isNew ? undefined : stored.before;
   }
@@ -145,7 +148,7 @@ export async function readPresence(aim: Aim, entry: Entry): Promise<Presence> {
   return isSame ? "installed" : "different";
 }
 
-/** Returns the entry in the file, even if the file could not be written. Throws UnusableFile for an unreadable file. */
+/** Returns the entry in the file, even if the file is not writable. Throws UnusableFile for an unreadable file. */
 export async function readEntry(aim: Aim): Promise<JsonObject | undefined> {
   const file = fileOf(aim) ?? "";
   try {
@@ -180,7 +183,8 @@ async function planOn(aim: Aim, plan: (opened: Opened) => Change | Promise<Chang
   const { client, places, scope, stateFolder } = aim;
   const file = fileOf(aim);
   if (file === undefined) throw new Error(`${client.id} has no scope ${scope}`);
-  // Links of a project may not lead outside, because a project can come from others. The user's own links may lead within home.
+  // Links of a project may not lead outside the project, which may come from others. The user's own links may lead anywhere
+  // within home or the folder of the file.
   const within = scope === "project" ? [places.project] : [places.home, dirname(file)];
   try {
     const target = await readTarget(file, within, scope === "project" ? SHARED : PRIVATE);
@@ -199,9 +203,10 @@ async function planOn(aim: Aim, plan: (opened: Opened) => Change | Promise<Chang
 function namedError(file: string, error: unknown, state = "cannot be read"): unknown {
   if (error instanceof UnusableFile) return new UnusableFile(`${file} ${error.message}`);
   // Parsers and comparisons recurse, so deep nesting exhausts the stack.
-  if (error instanceof RangeError) return new UnusableFile(`${file} is nested too deep. Edit it by hand: ${PRINTED}.`);
+  if (error instanceof RangeError)
+    return new UnusableFile(`${file} is nested too deeply. Edit it by hand: ${PRINTED}.`);
   if (error instanceof Error && "syscall" in error) {
-    return new UnusableFile(`${file} ${state}: ${error.message}. Mend that, or edit it by hand: ${PRINTED}.`);
+    return new UnusableFile(`${file} ${state}: ${error.message}. Fix that, or edit it by hand: ${PRINTED}.`);
   }
   return error;
 }
@@ -213,7 +218,7 @@ function entryIn(value: unknown, [table, name]: Path): JsonObject | undefined {
   return entry.success ? entry.data : {};
 }
 
-/** Returns the file without our entry. An empty table counts as absent. */
+/** Returns the content of the file without this server's entry. An empty table counts as absent. */
 function withoutEntry(value: JsonObject, [table, name]: Path): JsonObject {
   const { [table]: servers, ...rest } = value;
   const others = JsonObject.safeParse(servers);

@@ -23,7 +23,7 @@ export async function readTarget(file: string, within: readonly string[], newMod
   const path = await findRealPath(file);
   if (path === undefined)
     throw new UnusableFile(
-      "cannot be reached: part of its path is not a folder, leads to itself, or is not readable. Mend it first.",
+      "cannot be reached: part of its path is not a folder, leads to itself, or is not readable. Fix it first.",
     );
   const roots = await Promise.all(within.map(async (root) => findRealPath(root)));
   if (!roots.some((root) => root !== undefined && isInside(path, root))) {

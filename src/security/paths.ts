@@ -37,6 +37,6 @@ function isMissing(error: unknown): boolean {
 
 /** True if the real path `path` is `root` or lies below, judged by their text. */
 export function isInside(path: string, root: string): boolean {
-  const way = relative(root, path);
-  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+  const rest = relative(root, path);
+  return rest === "" || (rest !== ".." && !rest.startsWith(`..${sep}`) && !isAbsolute(rest));
 }

@@ -102,10 +102,10 @@ function commonDomains(stored: SessionPolicy, present: SessionPolicy): string[] 
 
 /** Writes out the stored `~` if the servers have different home folders. */
 function writeOutHome(text: string, { home }: Pick<SessionPolicy, "home">): string {
-  const [, toolName = "", way = ""] = /^(Read|Edit)\(~(\/.*)?\)$/s.exec(text) ?? [];
+  const [, toolName = "", below = ""] = /^(Read|Edit)\(~(\/.*)?\)$/s.exec(text) ?? [];
   if (toolName === "") return text;
   const folder = home.replace(/^([A-Za-z]):/, (_, drive: string) => `/${drive.toLowerCase()}`).replaceAll("\\", "/");
-  return `${toolName}(/${folder.replaceAll(/[*?[]/g, "[$&]")}${way})`;
+  return `${toolName}(/${folder.replaceAll(/[*?[]/g, "[$&]")}${below})`;
 }
 
 /** Returns the approvers on both chains. The caller comes after every approver that precedes it on either. */

@@ -6,9 +6,8 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { SessionState } from "../domain/session.ts";
 
 /**
- * JSON format in which every store keeps sessions. Each text carries the version of its shape; text of an older server is
- * upgraded to the present version on reading. `Format` checks nothing else against the present schemas: a newer server may have
- * written more, which is kept.
+ * JSON format of stored sessions, common to all stores. Each text carries a version; a text of an older version is upgraded
+ * when read. `Format` makes no other check against the current schemas, so that additions of a newer server are kept.
  */
 
 interface StoredTypes {
@@ -22,18 +21,18 @@ interface StoredTypes {
 type Upgrade = (old: JsonObject) => JsonObject;
 
 /**
- * Changes of a version. An upgrade leaves existing fields alone: an older server that shares the store keeps unknown fields,
- * and writes them back under its own version.
+ * Upgrades to a version, by stored type. An upgrade leaves existing fields alone: an older server that shares the store keeps
+ * unknown fields, and writes them back under its own version.
  */
 export interface Version extends Partial<Readonly<Record<keyof StoredTypes, Upgrade>>> {
-  /** Set if servers of the version before cannot work with the version. */
+  /** Set if servers of the previous version cannot work with data of this version. */
   readonly breaks?: true;
 }
 
 /**
  * Versions of the format. Number n upgrades from n - 1; the first upgrades nothing. `UPDATE_ROWS=1` writes the rows and the
- * shape of a new version (test/unit/store-format.test.ts), which are read for ever. Never change a released version. Change an
- * unreleased version in place, delete its two files and write them again.
+ * shape of a new version as files, which test/unit/store-format.test.ts reads from then on. Never change a released version.
+ * Change an unreleased version in place, delete its two files and write them again.
  */
 export const VERSIONS: readonly Version[] = [
   // 0.1.0
@@ -56,8 +55,8 @@ export function createFormat<K extends keyof StoredTypes>(part: K, versions = VE
   const present = versions.length;
   const oldestReader = versions.findLastIndex(({ breaks }) => breaks) + 1;
   const header = `{"v":${String(present)},${oldestReader > 0 ? `"needs":${String(oldestReader)},` : ""}`;
-  // Typed without a check: text of the present version was a `Parts[K]`, and `VERSIONS` upgrade older text. Tests of all stored
-  // rows make sure of both.
+  // Skips validation: a text of the current version was written from a `StoredTypes[K]`, and `versions` upgrade older texts.
+  // Tests with rows of all versions check both.
   const parse: (text: string) => StoredTypes[K] = JSON.parse;
   const typed = z.custom<StoredTypes[K]>();
   return {
@@ -92,8 +91,8 @@ export const POLICY = createFormat("policy");
 export const EVENT = createFormat("event");
 
 /**
- * Names the first field of `value` with another type than in `schema`; `undefined` if there is none. Unknown fields, words and
- * kinds are not a fault.
+ * Returns the path of the first field of `value` with another type than in `schema`; `undefined` if there is none. Accepts
+ * unknown fields, enum values and union members, which a newer server may have written.
  */
 export function faultIn(schema: z.ZodType, value: unknown): string | undefined {
   const found = schema.safeParse(value).error?.issues.find((issue) => isFault(issue, value));

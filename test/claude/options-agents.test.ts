@@ -19,7 +19,7 @@ const LEAST = { command: process.execPath, args: [resolve("test/kit/servers/leas
 
 const WATCHED = agent("watched", { observer: "warden", observerMessage: "Think of the lighthouse." });
 
-/** All agents but `plain` and `warden` have a field that `plain` lacks. */
+/** Agents of `session`. Each but `warden` differs from `plain` in the fields under test. */
 const AGENTS = {
   plain: agent("plain"),
   keen: agent("keen", {
@@ -41,10 +41,10 @@ const world = useWorld();
 let server: Server;
 /** Session that starts `AGENTS`, with a turn for each test. */
 let session: { id: string; cwd: string };
-/** Session with more features of Claude Code switched on. */
+/** Session with Claude Code's experiment for observers and all tools in its requests. */
 let equipped: string;
-/** Sessions with a blocked subagent, whose summary comes after half a minute, while other tests run. */
-let standing: { silent: string; asked: string };
+/** Sessions with a blocked subagent. Its summary comes after half a minute, while other tests run. */
+let blocked: { silent: string; asked: string };
 beforeAll(async () => {
   server = await world.server();
   const cwd = world.folder();
@@ -55,7 +55,7 @@ beforeAll(async () => {
   writeFileSync(join(skill, "SKILL.md"), "---\nname: tide\ndescription: The tide.\n---\nSpeak of the tide.\n");
   writeFileSync(join(cwd, "CLAUDE.md"), "Mind the lighthouse.");
   equipped = await startEquipped();
-  standing = { silent: equipped, asked: await startBlocked([], { agentProgressSummaries: true }) };
+  blocked = { silent: equipped, asked: await startBlocked([], { agentProgressSummaries: true }) };
   session = { id: (await runScript(server, ok, { cwd, advanced: { agents: AGENTS } })).sessionId, cwd };
 });
 
@@ -71,7 +71,10 @@ const send = (name: string, script: Script) => ({
   input: { description: "look", subagent_type: name, prompt: `Look. ${scriptTag(script)}`, run_in_background: false },
 });
 
-/** Starts a session whose last subagent hangs `mid-stream` in its own request; the request for its summary has no fault. */
+/**
+ * Starts a session and blocks its last subagent: the answer to a request hangs `mid-stream`. The request for its summary is
+ * answered.
+ */
 async function startBlocked(before: Script, advanced: object): Promise<string> {
   const blockedAnswer: Script[number] = { text: ["Reading", " the harbour map."], hang: "mid-stream", times: 1 };
   const script = [...before, { tools: [send("general-purpose", [look, blockedAnswer])] }, ...ok];
@@ -158,7 +161,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
   });
 
   it("an agent compacts at its `.autoCompactWindow`", async () => {
-    // Text of the model while it works also answers the request for a summary.
+    // The scripted model answers the request for a summary with the next entry too, so the text is a summary.
     const step = { ...look, text: "<summary>I saw the harbour.</summary>", usage: { input_tokens: 120_000 } };
     const { plain, other } = await sendBoth("narrow", () => [step, step, step, ...quiet]);
     const goesOn = "This session is being continued from a previous conversation";
@@ -170,7 +173,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect(last?.told).not.toContain("<model-script>");
   });
 
-  it("an agent with a looser `.permissionMode` is asked for less than the session", async () => {
+  it("an agent with a looser `.permissionMode` needs fewer approvals than the session", async () => {
     const file = (name: string) => join(session.cwd, `${name}.txt`);
     const { answer } = await sendBoth("editor", (name) => [
       { tools: [{ name: "Write", input: { file_path: file(name), content: "x" } }] },
@@ -226,7 +229,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect([askedBy("watched", session.id).length, askedBy("warden", session.id).length]).toEqual([1, 0]);
   });
 
-  it("an agent has the MCP servers that it names or brings in `.mcpServers`", () => {
+  it("an agent has the MCP servers that its `.mcpServers` names or defines", () => {
     const serversOf = (request?: RequestRecord) => [
       ...new Set(request?.tools.map((name) => (name.startsWith("mcp__") ? name.split("__")[1] : name))),
     ];
@@ -241,7 +244,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
 
 describe("an option of `claude_code` about subagents", () => {
   it("`agentProgressSummaries` reports summaries of subagents' progress", async () => {
-    const { asked, silent } = standing;
+    const { asked, silent } = blocked;
     expect(await waitForKind(server, asked, "backgroundTask")).toEqual([
       { id: expect.any(String), status: "running", summary: "Reading the harbour map." },
     ]);

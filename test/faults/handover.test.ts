@@ -39,7 +39,9 @@ const POINTS = [
 
 interface Case {
   readonly cwd: string;
+  /** Each command of the turn appends its number and the process of Claude Code. */
   readonly file: string;
+  /** Has an `x` for each killed daemon. */
   readonly mark: string;
 }
 
@@ -75,7 +77,7 @@ async function drive(client: Server, sessionId: string): Promise<Answer> {
     for (const { requestId } of actions) {
       const answer = { action: "respond_permission", sessionId, requestId, decision: "allow" };
       await client.call("claude_code_check", answer).catch((error: unknown) => {
-        // The death of the daemon may have hit the answer, or the reply to the answer.
+        // The daemon may have died before it stored the answer, or before it replied.
         if (!/has ended|REQUEST/.test(String(error))) throw error;
       });
     }
@@ -109,6 +111,7 @@ async function run(points: string): Promise<Case & { readonly answer: Answer; re
   return { ...about, answer, sessionId };
 }
 
+/** Checks that `times` daemons were killed, and that each command, message and answer happened exactly once. */
 async function expectWhole({ answer, file, mark, sessionId }: Awaited<ReturnType<typeof run>>, times = 1) {
   expect(existsSync(mark) && readFileSync(mark, "utf8")).toBe("x".repeat(times));
   expect([answer.status, answer.result?.result]).toEqual(["idle", "done"]);
@@ -134,7 +137,7 @@ it.each(POINTS)("a turn is whole when its daemon is killed %s", { timeout: 120_0
 });
 
 it(
-  "a turn is whole when its daemon is killed twice, and when killed while it attaches",
+  "a turn is whole when two daemons in a row are killed, the second also right after it has attached",
   { timeout: 120_000 },
   async () => {
     await expectWhole(await run("after answer,after answer"), 2);

@@ -74,7 +74,7 @@ it("install leaves a file unchanged if it cannot parse the file", () => {
 });
 
 it.each([
-  ["cursor", [".cursor", "mcp.json"], `{"a": ${"[".repeat(20_000)}${"]".repeat(20_000)}}`, "is nested too deep"],
+  ["cursor", [".cursor", "mcp.json"], `{"a": ${"[".repeat(20_000)}${"]".repeat(20_000)}}`, "is nested too deeply"],
   [
     "codex",
     [".codex", "config.toml"],

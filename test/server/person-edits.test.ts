@@ -7,7 +7,7 @@ import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Commands changed by a person, and by a model. For the reading of commands see `test/unit/claude-mentioned.test.ts`. */
+/** Commands changed by a person or by a model. `test/unit/claude-mentioned.test.ts` tests the parsing. */
 
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] } });
 const world = useWorld({ agent: "stand-in" });
@@ -23,7 +23,7 @@ beforeAll(async () => {
   mkdirSync(join(cwd, "secret"));
 });
 
-/** Commands that hide files or programs, with the reason given. */
+/** Commands with hidden files or programs, and the reason in the answer. */
 const UNREAD: readonly (readonly [command: string, says: string])[] = [
   ["cd sub && ls", "Read(secret/**): `cd` hides which files it means"],
   ["echo $HOME", "Read(secret/**): `$` hides which files it means"],
@@ -35,7 +35,7 @@ const UNREAD: readonly (readonly [command: string, says: string])[] = [
   ['"$(echo echo)" a', "Bash(mkfs:*): the name of a program in it is not written out"],
 ];
 
-/** Commands that can be read to match a deny rule, despite parts that cannot be read. */
+/** Commands with a readable part that matches a deny rule, beside unreadable parts. */
 const DENIED = [
   "mkfs /dev/x",
   "cd sub && mkfs /dev/x",

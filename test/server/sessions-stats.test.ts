@@ -40,7 +40,7 @@ async function stats(...args: string[]) {
   return JSON.parse(stdout) as unknown;
 }
 
-describe("figures of real sessions", () => {
+describe("`sessions stats` of sessions that have run", () => {
   it("`sessions stats` counts successes, denials, retries and failures, with a running server and without", async () => {
     const store = ["--store", join(root, "real.db")];
     const server = await world.server({ args: store });
@@ -100,7 +100,7 @@ describe("figures of real sessions", () => {
 });
 
 describe("`sessions stats`", () => {
-  it("`sessions stats` covers the sessions of a folder, changed since a time", async () => {
+  it("`sessions stats` can be limited to a folder, and to sessions changed since a time", async () => {
     const store = await seed(join(root, "seeded.db"), async (node) => {
       for (const n of [0, 1, 2, 3]) {
         const seeded = { at: NOW - n * HOUR, cwd: n % 2 === 0 ? "/even" : "/odd", events: [promptEvent("x")] };

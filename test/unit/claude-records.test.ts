@@ -65,7 +65,7 @@ describe("a session with an environment record", () => {
 });
 
 describe("places that are protected from sessions", () => {
-  // Only a named Claude Code is started, because the search ends at the Agent SDK's binary.
+  // The `claude` in a client's `PATH` is never started, because the Agent SDK's own is found first. A named one is.
   const named = environments.open({
     ...clientOf("named"),
     CLAUDE_CODE_MCP_CLAUDE_PATH: join(root, "named/bin/claude"),
@@ -91,7 +91,7 @@ describe("places that are protected from sessions", () => {
     expect(findProtection([settings], await places.closed(), "read")).toBeUndefined();
   });
 
-  it("protected places are closed to the sandbox too, whose other bounds come from the policy", async () => {
+  it("protected places are closed to the sandbox too; the policy adds hosts and trusted folders", async () => {
     const trusting = { allowDirs: [], trustDirs: ["/trusted"], trustsRecord: true, spawnWrapper: [] };
     const sandbox = await places.sandbox({ ...OPEN_POLICY, sandboxDomains: ["example.com"], places: [trusting] });
     expect(sandbox).toMatchObject({ domains: ["example.com"], trusted: ["/trusted"] });

@@ -74,7 +74,7 @@ describe("the user's file", () => {
 
   it.each<[unknown, string]>([
     ["{", `${FILE} is not JSON`],
-    [{ http: true }, `"http" in ${FILE}: every client would listen there.`],
+    [{ http: true }, `"http" in ${FILE}: every server of yours would listen on this address.`],
     [{ maxLife: 1 }, `Unknown key "maxLife" in ${FILE}. Did you mean maxLive?`],
     [{ maxLive: 0 }, `"maxLive" in ${FILE} is 0: must be`],
     [{ bounds: [] }, `"bounds" in ${FILE} must be an object`],

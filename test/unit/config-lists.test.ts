@@ -46,7 +46,7 @@ describe("values of lists and of `--http`", () => {
     expect(load({ file: { http: true } }).http).toBe("127.0.0.1:7465");
     expect(load({ file: { http: false } }).http).toBeUndefined();
     expect(() => load({ file: { http: 7465 } })).toThrow(
-      "is 7465: must be a text, not empty; in a variable or the file also true or 1 for 127.0.0.1:7465",
+      "is 7465: must be a non-empty text; in a variable or the file also true or 1 for 127.0.0.1:7465",
     );
     // A flag is taken literally: port 0 selects a free port.
     expect(load({ argv: ["--http", "0"] }).http).toBe("0");

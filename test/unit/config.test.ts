@@ -219,17 +219,17 @@ describe("invalid values", () => {
     [
       "an empty list of directories",
       { env: { CLAUDE_CODE_MCP_ALLOW_DIRS: "" } },
-      'CLAUDE_CODE_MCP_ALLOW_DIRS is [""]: must be directories, none of them empty',
+      'CLAUDE_CODE_MCP_ALLOW_DIRS is [""]: must be directory paths, none of them empty',
     ],
     [
       "a word in place of directories",
       { file: { trustDirs: "any" } },
-      `"trustDirs" in ${FILE} is "any": must be directories`,
+      `"trustDirs" in ${FILE} is "any": must be directory paths`,
     ],
     [
       "a directory that is not a string",
       { file: { allowDirs: [1] } },
-      `"allowDirs" in ${FILE} is [1]: must be directories`,
+      `"allowDirs" in ${FILE} is [1]: must be directory paths`,
     ],
     [
       "a rule with a path that only Edit rules can have",

@@ -52,13 +52,13 @@ const CALLS: { readonly [K in keyof Engine]: Parameters<Engine[K]> } = {
 
 /**
  * `passed`: calls the engine and returns its result. `only read`: reads through `SessionReader`, which takes over nothing.
- * `told`: calls the engine and returns nothing. `refused`: PERMISSION_DENIED. `ignored`: succeeds without a call.
+ * `forwarded`: calls the engine and returns nothing. `refused`: PERMISSION_DENIED. `ignored`: succeeds without a call.
  */
-type Way = "ignored" | "only read" | "passed" | "refused" | "told";
+type Way = "ignored" | "only read" | "passed" | "refused" | "forwarded";
 type Ways = Readonly<Record<Exclude<keyof Engine, "forCaller" | "forConnection">, Way>>;
 
 const READ = { get: "only read", list: "only read", wait: "only read" } as const;
-const LOOKED_AT = {
+const PASSED_READS = {
   waitingBefore: "passed",
   atWork: "passed",
   partial: "passed",
@@ -82,7 +82,7 @@ const CHANGING = {
 
 const OF_READERS: Ways = {
   ...READ,
-  ...LOOKED_AT,
+  ...PASSED_READS,
   ...CHANGING,
   checkMayConfigure: "passed",
   enforceGate: "passed",
@@ -92,7 +92,7 @@ const OF_READERS: Ways = {
   extend: "passed",
   fill: "passed",
   revoke: "passed",
-  delivered: "told",
+  delivered: "forwarded",
   control: "passed",
   stop: "refused",
   drain: "refused",
@@ -100,7 +100,7 @@ const OF_READERS: Ways = {
 
 const OF_NESTED: Ways = {
   ...READ,
-  ...LOOKED_AT,
+  ...PASSED_READS,
   ...CHANGING,
   checkMayConfigure: "refused",
   enforceGate: "passed",
@@ -126,7 +126,7 @@ function makeRecord(state: SessionState, alive: boolean): SessionRecord {
 
 type Called = readonly [name: string, args: readonly unknown[]];
 
-/** Builds an engine with each call recorded in `calls`, and a `looking` with `record` as its only session. */
+/** Builds an engine that records each call in `calls`, and a reader `looking` with `record` as its only session. */
 function recordCalls(record = makeRecord(LIVE, true)) {
   const calls: Called[] = [];
   const engine = new Proxy({} as Engine, {
@@ -160,11 +160,11 @@ function expected(way: Way, name: keyof Ways, record: SessionRecord) {
   const results: Readonly<Record<Way, unknown>> = {
     refused: "PERMISSION_DENIED",
     passed: { did: name },
-    told: undefined,
+    forwarded: undefined,
     ignored: name === "takeUnattended" ? [] : undefined,
     "only read": read[name],
   };
-  return { result: results[way], calls: way === "passed" || way === "told" ? [[name, CALLS[name]]] : [] };
+  return { result: results[way], calls: way === "passed" || way === "forwarded" ? [[name, CALLS[name]]] : [] };
 }
 
 const NAMES = Object.keys(OF_READERS) as (keyof Ways)[];

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { HelloQueue } from "../../src/shim/hello-queue.ts";
 
-it("at most eight connections are read before their hello; the next ones follow in order of arrival", async () => {
+it("at most eight connections without a hello are read at a time; the others follow in order of arrival", async () => {
   const queue = new HelloQueue();
   const read: number[] = [];
   const ends: ((error?: Error) => void)[] = [];

@@ -221,9 +221,9 @@ describe("a file that cannot be used", () => {
     ["below a file", (file: string) => put(dirname(file), ""), "cannot be reached"],
     ["a link to itself", (file: string) => (mkdirSync(dirname(file)), symlinkSync(file, file)), "cannot be reached"],
     ["huge", (file: string) => (put(file, "{}"), truncateSync(file, 3e9)), "is larger than 64 MiB"],
-    ["with deep lists", (file: string) => put(file, `{"a": ${deep("[", "]")}}`), "is nested too deep"],
-    ["with deep objects", (file: string) => put(file, deep('{"a": ', "}")), "is nested too deep"],
-    ["without an end", (file: string) => put(file, deep('{"a": ', "")), "is nested too deep"],
+    ["with deep lists", (file: string) => put(file, `{"a": ${deep("[", "]")}}`), "is nested too deeply"],
+    ["with deep objects", (file: string) => put(file, deep('{"a": ', "}")), "is nested too deeply"],
+    ["without an end", (file: string) => put(file, deep('{"a": ', "")), "is nested too deeply"],
     ["ambiguous", (file: string) => put(file, '{"mcpServers": {}, "mcpServers": {}}'), 'has "mcpServers" twice'],
   ])("an unusable file is refused with its path and kept: %s", async (_, make, problem) => {
     const at = aimAt("cursor");
@@ -243,7 +243,7 @@ describe("a file that cannot be used", () => {
     const at = aimAt("codex");
     put(at.file, `x = ${value}\n`);
     expect(await refusal(install(at))).toBe(
-      `${at.file} is nested too deep. Edit it by hand: install --print prints the entry.`,
+      `${at.file} is nested too deeply. Edit it by hand: install --print prints the entry.`,
     );
     expect(readFileSync(at.file, "utf8")).toBe(`x = ${value}\n`);
   });

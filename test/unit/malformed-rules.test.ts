@@ -12,14 +12,14 @@ describe("a rule of a caller", () => {
     expect(problem).toMatch(isTaken ? /^none$/ : /^the rule .+\. Write .+\.$/s);
   });
 
-  it("an allow rule with a * is refused if Claude Code takes none there", () => {
+  it("an allow rule with a * in its tool name is refused, unless behind the name of an MCP server", () => {
     for (const text of NO_ALLOW) {
       expect([text, malformedRule(text, "allow")]).toEqual([text, expect.stringContaining("would allow tools by a *")]);
       expect([text, malformedRule(text, "deny"), malformedRule(text, "tools")]).toEqual([text, undefined, undefined]);
     }
   });
 
-  it("a malformed rule is named by its field, also inside agents", () => {
+  it("a malformed rule is reported with its field, also inside agents", () => {
     const agent = { description: "x", prompt: "x", tools: ["Read", "Bash("], disallowedTools: ["Bash(x"] };
     const found = malformedRules({ agents: { a: agent }, allowedTools: ["Read("], disallowedTools: ["Read", "Edit)"] });
     expect(found.map(({ path }) => path.join("."))).toEqual([
@@ -35,10 +35,10 @@ describe("a rule of a caller", () => {
     expect(problem?.length).toBeLessThan(300);
   });
 
-  it("a rule that the command line of Claude Code would divide is recognized", () => {
-    const divided = ["Bash(a (b) c)", "Read(//x) y/**)", "Bash(echo a), b)"];
-    expect([...divided, "Bash(a b)", "Bash(a, b)", "Read(//x (y)/**)", "Bash(a)b)"].filter(isSplitByClaude)).toEqual(
-      divided,
+  it("a rule that the command line of Claude Code would split is recognized", () => {
+    const split = ["Bash(a (b) c)", "Read(//x) y/**)", "Bash(echo a), b)"];
+    expect([...split, "Bash(a b)", "Bash(a, b)", "Read(//x (y)/**)", "Bash(a)b)"].filter(isSplitByClaude)).toEqual(
+      split,
     );
   });
 });

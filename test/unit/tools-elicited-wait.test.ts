@@ -8,7 +8,7 @@ import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
 beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));
 afterEach(() => vi.useRealTimers());
 
-it("a call that waits for the end, and is woken before, waits only for the time that is left", async () => {
+it("a call that waits for the end and is woken before waits on for the rest of its time only", async () => {
   const engine = new FakeEngine();
   engine.add().startTurn();
   const call = { ...callOf(), client: { elicitation: "between", tasks: false } as const };

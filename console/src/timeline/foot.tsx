@@ -49,20 +49,24 @@ export function Foot({ children, eventWindow, isCurrent, reader }: Props) {
   );
 }
 
+/** Space between the footer and the buttons to the ends, px. */
 const GAP = 10;
 
-/** Sets `--below` and `--above` to the heights of the sticky parts, so that other content stays and scrolls between them. */
+/**
+ * Sets `--below` and `--above` to the heights of the sticky parts, for scroll margins and further sticky elements, so that no
+ * content is hidden behind a sticky part.
+ */
 function publishHeights(foot: HTMLElement | null, ends: HTMLElement | null): void {
   if (!foot) return;
-  const below = stayingHeight(foot) + (ends ? ends.offsetHeight + GAP : 0);
+  const below = stickyHeight(foot) + (ends ? ends.offsetHeight + GAP : 0);
   foot.parentElement?.style.setProperty("--below", `${String(below)}px`);
-  foot.parentElement?.style.setProperty("--above", `${String(stayingHeight(headOf(foot)))}px`);
+  foot.parentElement?.style.setProperty("--above", `${String(stickyHeight(headOf(foot)))}px`);
 }
 
 function headOf(foot: HTMLElement | null): HTMLElement | null {
   return foot?.parentElement?.querySelector<HTMLElement>(":scope > header") ?? null;
 }
 
-function stayingHeight(element: HTMLElement | null): number {
+function stickyHeight(element: HTMLElement | null): number {
   return element && getComputedStyle(element).position === "sticky" ? element.offsetHeight : 0;
 }

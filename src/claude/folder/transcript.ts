@@ -11,8 +11,8 @@ import type { AgentStart } from "../../engine/ports.ts";
 
 /**
  * Returns the file in which Claude Code has written at least one message of the session. A Claude Code killed before its first
- * request leaves no file, or a file of listings only, which Claude Code itself does not find. Searches every project's folder,
- * so that a session is found whatever its folder was called.
+ * request leaves no file, or a file of listings only, which Claude Code itself does not find. Searches the folders of all
+ * projects, so that the folder in which the session began need not be known.
  */
 export async function findTranscript(sessionId: string, configFolder: string): Promise<string | undefined> {
   const files = await filesFor(sessionId, configFolder);
@@ -38,7 +38,7 @@ export async function findPrompts(transcript: string, promptIds: readonly string
 
 const FOLDER = /"cwd":("(?:[^"\\]|\\.)*")/;
 
-/** Returns the last folder of the session. */
+/** Returns the last working directory of the session. */
 export async function readLastFolder(transcript: string): Promise<string | undefined> {
   let folder: string | undefined;
   for await (const line of readLines(transcript)) {
@@ -48,7 +48,7 @@ export async function readLastFolder(transcript: string): Promise<string | undef
   return folder;
 }
 
-/** Claude Code also resumes a transcript beginning with a system message, the only trace of a blocked prompt. */
+/** Claude Code also resumes a transcript with only a system message, the trace of a prompt blocked by a hook. */
 const MESSAGE = /"type":"(?:user|assistant|system)"/;
 
 async function holdsMessages(file: string): Promise<boolean> {
@@ -61,7 +61,10 @@ async function holdsMessages(file: string): Promise<boolean> {
   }
 }
 
-/** Throws at a line above the bounds of Claude Code's output, because shells of a session can write lines of any length. */
+/**
+ * Throws at a line above the bounds of Claude Code's output: shell commands of a session can write to the file, with lines of
+ * any length.
+ */
 export async function* readLines(file: string): AsyncGenerator<string> {
   const handle = await openPlainFile(file);
   const input = Readable.from(readParts(file, handle));
@@ -82,16 +85,16 @@ export async function* readLines(file: string): AsyncGenerator<string> {
 
 interface ResumePlan {
   readonly resumed: boolean;
-  /** Ids of prompts of the turn to run again that the transcript lacks. */
+  /** Prompts of `rerunOf` that the transcript lacks, so they never ran. */
   readonly missing: readonly string[];
-  /** True if Claude Code must run its interrupted turn again. */
+  /** True if the transcript has the first prompt of `rerunOf`: Claude Code must then continue its interrupted turn. */
   readonly runsAgain: boolean;
   readonly options: Partial<Options>;
 }
 
 /**
- * Resumes from the session's own transcript, from a copy of the origin's, or starts afresh if nothing was said yet. Throws
- * `StartError` if something was said without a transcript, because Claude Code would continue without a memory.
+ * Resumes from the session's own transcript or from a copy of the origin's, or starts afresh if nothing was said yet. Throws
+ * `StartError` if a conversation has lost its transcript, because Claude Code would continue without a memory.
  */
 export async function planResume(start: AgentStart, configFolder: string): Promise<ResumePlan> {
   const { first, hasSpoken, origin, rerunOf = [], resumeAt, sessionId, transcriptId } = start;
@@ -102,7 +105,7 @@ export async function planResume(start: AgentStart, configFolder: string): Promi
   if (hasSpoken) throw transcriptMissing(transcriptId, configFolder);
   if (!origin) {
     const id = first ? transcriptId : await freeId(transcriptId, configFolder);
-    // Differs from `sessionId` after a `/clear` without any answer yet.
+    // After a `/clear`, `id` differs from `sessionId`; nothing was said since.
     return { ...none, resumed: false, options: { sessionId: id } };
   }
   if ((await findTranscript(origin.transcriptId, configFolder)) !== undefined) {
@@ -118,7 +121,7 @@ async function ownPlan({ first, origin, rerunOf = [], resumeAt, transcriptId }: 
   const known = await findPrompts(transcript, rerunOf);
   const [prompt] = rerunOf;
   const runsAgain = prompt !== undefined && known.has(prompt);
-  // A turn that has begun has already gone back to `resumeAt`.
+  // An interrupted turn went back to `resumeAt` at its first start; going back again would drop its work.
   const at = runsAgain ? undefined : (resumeAt ?? (first ? origin?.at : undefined));
   const missing = rerunOf.filter((id) => !known.has(id));
   return { resumed: true, missing, runsAgain, options: { resume: transcriptId, ...cutAt(at) } };

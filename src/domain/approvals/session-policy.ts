@@ -3,12 +3,13 @@ import { Bound } from "./risk.ts";
 import { ApproverName } from "./answer-source.ts";
 
 /**
- * Policy of a server's operator for the sessions of one principal. Stored with a session at its start, and so also in force if
- * a server with other settings continues the session (`security/tighter-policy.ts`).
+ * Policy of a server's operator for the sessions of one principal. Stored with a session at its start, so that the policy still
+ * applies when a server with other settings continues the session (`security/tighter-policy.ts`).
  */
 
 /**
- * Folders to work in, and settings that may run there. A policy has one entry for each server it comes from; all entries apply.
+ * Folders that sessions may work in, and folders with trusted settings. A policy combined from several servers has an entry of
+ * each; all entries apply.
  */
 const Places = z.object({
   /** Allowed folders, with everything below, by real path; `[]` means any folder. */
@@ -50,12 +51,13 @@ export const SessionPolicy = z.object({
     stopGraceMs: Milliseconds,
   }),
   /**
-   * Entry for each server of origin. Empty for a principal unknown to the server, which then runs none of the principal's
-   * sessions.
+   * Entry for each server that the policy comes from. Empty if the server does not know the principal, and then runs none
+   * of the principal's sessions.
    */
   places: z.array(Places),
   /**
-   * Terms while no client attends to the session: handling of requests that cannot be shown, and maximum cost of turns, USD.
+   * Terms while no client attends to the session. `requests`: a request that no client can be shown waits or is denied.
+   * `maxUsd`: maximum cost of turns, USD.
    */
   unattended: z.object({ requests: z.enum(["wait", "deny"]), maxUsd: z.number() }),
 });
@@ -64,8 +66,8 @@ export type SessionPolicy = z.infer<typeof SessionPolicy>;
 const PARTS = SessionPolicy.shape;
 
 /**
- * Parts of the sender's policy that tighten the policy under which the session began, already tightened. Of the `ask` and
- * `deny` rules, only the added ones.
+ * Stricter parts of the policy of a prompt's sender: each part is missing, or replaces that part of the policy under which the
+ * session began. `rules.ask` and `rules.deny` have only the additional rules.
  */
 export const AddedPolicy = z.object({
   rules: PARTS.rules.exactOptional(),

@@ -79,6 +79,6 @@ export const Sandbox = z.strictObject({
     .strictObject({ command: text, args: z.array(z.string()).exactOptional() })
     .exactOptional()
     .describe("Default: Claude Code's own"),
-  bwrapPath: text.exactOptional().describe("heeded in managed settings only. Default: found in PATH"),
-  socatPath: text.exactOptional().describe("heeded in managed settings only. Default: found in PATH"),
+  bwrapPath: text.exactOptional().describe("used in managed settings only. Default: found in PATH"),
+  socatPath: text.exactOptional().describe("used in managed settings only. Default: found in PATH"),
 });

@@ -20,7 +20,7 @@ export const interrupt = defineAction({
   },
 });
 
-/** Ends the turn of `promptId` alone, or drops the prompt if it still waits. */
+/** Ends the running turn if the prompt began or joined that turn. Drops the prompt if still waiting. */
 export const interruptPrompt = defineAction({
   name: "interrupt_prompt",
   scope: "run",
@@ -30,7 +30,7 @@ export const interruptPrompt = defineAction({
   },
 });
 
-/** Ends a session permanently. `already`: reason of an earlier end. */
+/** Ends a session permanently, and a running turn as cancelled. `already`: reason of an earlier end. */
 export const cancel = defineAction({
   name: "cancel",
   scope: "run",
@@ -43,7 +43,7 @@ export const cancel = defineAction({
   },
 });
 
-/** Closes a session to further prompts. `already`: status of a session that had ended before. */
+/** Ends a session permanently, and a running turn as interrupted. `already`: status of a session that had ended before. */
 export const close = defineAction({
   name: "close",
   scope: "run",
@@ -88,7 +88,7 @@ export const dropQueue = defineAction({
     engine.queue(principal, sessionId, { do: "drop", by }),
 });
 
-/** Revokes remembered answers by `rule`, or all. Resolves with their rules. */
+/** Revokes the remembered answers with `rule`, or all. Resolves with the rules of the revoked answers. */
 export const revoke = defineAction({
   name: "revoke",
   scope: "approve",

@@ -18,8 +18,8 @@ export function matchesPath(content: string, path: string, bases: Bases, widely:
   const spellings = widely ? foldedSpellings(path) : [path];
   return starts.some((start) =>
     spellings.some((spelling) => {
-      const way = pathBelow(slashed(widely ? foldedPath(start) : start), slashed(spelling));
-      return way !== undefined && expression.test(way);
+      const below = pathBelow(slashed(widely ? foldedPath(start) : start), slashed(spelling));
+      return below !== undefined && expression.test(below);
     }),
   );
 }

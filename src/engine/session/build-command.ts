@@ -29,7 +29,7 @@ interface Dependencies extends Operator {
   readonly runtime: AgentRuntime;
 }
 
-/** Builds the command for a prompt, with its images read. */
+/** Builds the command for a prompt, and reads the prompt's attachments. */
 export async function promptCommand(
   dependencies: Operator & { readonly runtime: AgentRuntime },
   principal: Principal,
@@ -47,7 +47,10 @@ export async function promptCommand(
   return { id: randomUUID(), principal, kind: "prompt", data };
 }
 
-/** Hashes attachments by name, because a retry names the file again, whose content may have changed meanwhile. */
+/**
+ * Hashes `text` and `sources`. A file counts by path, because a retry names the path again although the content may have
+ * changed.
+ */
 function digestOf(text: string, sources: readonly AttachmentSource[]): string {
   const named = sources.map((source) => ("path" in source ? [source.path] : [source.mediaType, source.data]));
   return createHash("sha256")
@@ -59,7 +62,7 @@ function digestOf(text: string, sources: readonly AttachmentSource[]): string {
 /** Length of a digest in base64url: 132 bits. Short, because a session keeps several. */
 const DIGEST_CHARS = 22;
 
-/** Builds the command for an answer. `withheld`: parts left out, because the caller may not decide so much. */
+/** Builds the command for an answer, without permission updates beyond the caller's bound. `withheld` describes the omitted. */
 export async function answerCommand(
   dependencies: Dependencies,
   caller: Caller,
@@ -69,25 +72,25 @@ export async function answerCommand(
   checkAnswers(caller, request);
   const gate = gateUnder(dependencies, record);
   const { by, requestId } = request;
-  const reach = authorityOf(caller, request);
-  const meant = decisionOf(request);
-  checkDecision(gate, meant);
-  // People decide without a bound, a model within its bound.
-  const isBound = !reach.decides && (by === CALLER || reach.asCaller);
+  const authority = authorityOf(caller, request);
+  const requested = decisionOf(request);
+  checkDecision(gate, requested);
+  // People decide without a bound; the calling model, and programs in place of people, decide within theirs.
+  const isBound = !authority.decides && (by === CALLER || authority.asCaller);
   const bound = isBound ? boundOf(gate.callerApproves, caller, record.spec.callerApproves) : "all";
   const asked = await readRequest(dependencies.backend, record, requestId);
-  if (asked && meant.behavior === "allow") checkAnswered(asked.request, meant.updatedInput);
-  const { decision: bounded, withheld } = decisionWithin(meant, bound);
+  if (asked && requested.behavior === "allow") checkAnswered(asked.request, requested.updatedInput);
+  const { decision: bounded, withheld } = decisionWithin(requested, bound);
   const decision = await resolveFolders(dependencies.runtime, placedSession(dependencies, record), bounded);
   const forSession = request.decision === "allow_for_session";
   const remember = forSession && asked ? rememberedBy(asked) : undefined;
-  const data = { requestId, decision, by, ...reach, bound, forSession, ...(remember && { remember }) };
+  const data = { requestId, decision, by, ...authority, bound, forSession, ...(remember && { remember }) };
   return { command: { id: randomUUID(), principal: caller.principal, kind: "answer", data }, withheld };
 }
 
 /**
- * Sets `asCaller` for a program that answers in place of people, without the scope decide: an allow counts for no more than the
- * calling model's answer. A denial is harmless.
+ * Sets `asCaller` for an allow given neither by a person nor with the scope `decide`, so that the allow counts for no more than
+ * an answer of the calling model. A denial needs no limit.
  */
 function authorityOf(
   { scopes }: Caller,
@@ -118,7 +121,7 @@ function rememberedBy({ request, eventId }: FullRequest): Remember | undefined {
   return { rules: rulesToRemember(request), level: request.risk?.level ?? "all", eventId };
 }
 
-/** Returns `undefined` if the request is not open. The owner knows the earlier answer. */
+/** Reads the open request from the log. Returns `undefined` if `requestId` is not open: the owner then refuses the command. */
 async function readRequest(
   backend: SessionBackend,
   record: SessionRecord,
@@ -143,7 +146,10 @@ function decisionOf(request: AnswerRequest): Decision {
   };
 }
 
-/** Checks folders that the answer opens to Claude Code like folders of a start, and replaces them by their real paths. */
+/**
+ * Checks the folders that the answer opens to Claude Code, by the rules for a session's own folders. Replaces them by real
+ * paths.
+ */
 export async function resolveFolders(
   runtime: Pick<AgentRuntime, "checkFolders">,
   session: PlacedSession,
@@ -178,7 +184,7 @@ export function controlCommand(
   return { id: randomUUID(), principal, kind: "control", data: { ...data, ...decides } };
 }
 
-/** Adds the environment record for a process that the command may start. */
+/** Adds the environment record for the Claude Code process that `command` may start. */
 export function withEnvironment(command: Command, environmentId: string): Command {
   if (command.kind === "prompt") return { ...command, data: { ...command.data, environmentId } };
   if (command.kind === "queue") return { ...command, data: { ...command.data, environmentId } };

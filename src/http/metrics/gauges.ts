@@ -35,7 +35,7 @@ interface GaugeValue {
 }
 
 /**
- * Computes the values of each gauge of `readAtScrape`, by its name in instruments.ts. Without a store the gauges have no value.
+ * Computes the values of each gauge of `scrapedGauges`, by its name in instruments.ts. Without a store the gauges have no value.
  */
 const VALUES: Readonly<Record<keyof ScrapedGauges, (found: ScrapeData) => readonly GaugeValue[]>> = {
   sessions: ({ counts }) => SessionStatus.options.map((status) => ({ labels: { status }, value: counts[status] ?? 0 })),

@@ -17,22 +17,22 @@ const REQUEST_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5, 10, 30, 60, 300]
 export const NO_CATEGORY = "none";
 
 export type Instruments = ReturnType<typeof instruments>;
-export type ScrapedGauges = ReturnType<typeof readAtScrape>;
+export type ScrapedGauges = ReturnType<typeof scrapedGauges>;
 
 export function instruments(registry: Registry) {
   const all = {
-    ...ofEvents(registry),
-    ...ofWebhook(registry),
-    ...ofTheServer(registry),
-    ...readAtScrape(registry),
-    ...ofHttp(registry),
+    ...eventMetrics(registry),
+    ...webhookMetrics(registry),
+    ...serverMetrics(registry),
+    ...scrapedGauges(registry),
+    ...httpMetrics(registry),
   };
   beginAtZero(all);
   return all;
 }
 
 /** Counted by event-counters.ts from the events that this server writes; sum them over the servers of a store. */
-function ofEvents(registry: Registry) {
+function eventMetrics(registry: Registry) {
   const make = makers(registry);
   return {
     turns: make.counter("turns_total", "Ended turns, by outcome and failure category.", ["outcome", "category"]),
@@ -55,7 +55,7 @@ function ofEvents(registry: Registry) {
 }
 
 /** Counted by metrics.ts. */
-function ofWebhook(registry: Registry) {
+function webhookMetrics(registry: Registry) {
   const make = makers(registry);
   return {
     deliveries: make.counter(
@@ -67,7 +67,7 @@ function ofWebhook(registry: Registry) {
 }
 
 /** Set by metrics.ts. */
-function ofTheServer(registry: Registry) {
+function serverMetrics(registry: Registry) {
   const make = makers(registry);
   return {
     build: make.gauge("build_info", "Always 1; the label `version` is the version of the server.", ["version"]),
@@ -78,8 +78,8 @@ function ofTheServer(registry: Registry) {
   };
 }
 
-/** Gauges of store, processes and spares: each has its values in gauges.ts. */
-function readAtScrape(registry: Registry) {
+/** Gauges of store, processes and spares. gauges.ts sets them at each scrape. */
+function scrapedGauges(registry: Registry) {
   const make = makers(registry);
   return {
     sessions: make.gauge("sessions", "Sessions in the store, by status, over all its servers.", ["status"]),
@@ -103,7 +103,7 @@ function readAtScrape(registry: Registry) {
 }
 
 /** Counted by metrics.ts. */
-function ofHttp(registry: Registry) {
+function httpMetrics(registry: Registry) {
   const make = makers(registry);
   return {
     requests: make.counter("http_requests_total", "Answered HTTP requests, by route, method and status class.", [

@@ -11,21 +11,21 @@ export interface LineGuardOptions {
   /** Maximum bytes of a line. */
   readonly most: number;
   readonly onLongLine: (line: LongLine) => void;
-  /** Returns the line to pass on, `undefined` to omit it. */
+  /** Returns the line to pass on, or `undefined` to drop the line. */
   readonly take: (line: Buffer) => Buffer | undefined;
-  /** Delays the end of the output. Never rejects. */
+  /** Awaited before the output ends. Must not reject. */
   readonly atEnd: () => Promise<void>;
 }
 
 /**
- * Passes newline-delimited messages on, each in one chunk. Reports and omits lines over `most` bytes, because the SDK's
- * transport would end the connection, and copies its buffer for every chunk.
+ * Passes on newline-delimited messages, each in one chunk, because the SDK's transport copies its whole buffer for every chunk.
+ * Drops and reports lines over `most` bytes, because the transport would end the connection.
  */
 export class LineGuard extends Transform {
   readonly #options: LineGuardOptions;
   #held: Buffer[] = [];
   #bytes = 0;
-  /** Reads the id of the current line once the line is too long. */
+  /** Set once the current line is too long, to find the id of its request. */
   #id: IdReader | undefined;
 
   constructor(options: LineGuardOptions) {
@@ -44,7 +44,7 @@ export class LineGuard extends Transform {
     done();
   }
 
-  /** Completes a last line without a line break, because the SDK would wait for its rest. */
+  /** Adds the line break missing from a last line, because the SDK would wait for more input. */
   override _flush(done: TransformCallback): void {
     if (this.#bytes > 0) this.#hold(Buffer.of(NEWLINE));
     this.#release();

@@ -52,7 +52,7 @@ const ANSWERING = `Answer every entry of actions[]: claude_code_check, action re
 
 const WAITING = `Entries of actions[] wait for another approver: you cannot answer them. Tell me about them and keep polling.`;
 
-/** Writes the arguments of a tool call into a prompt. */
+/** Formats the arguments of a tool call for the text of a prompt. */
 export function formatArguments(args: JsonObject): string {
   return JSON.stringify(args);
 }

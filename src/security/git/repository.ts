@@ -59,8 +59,8 @@ export async function submoduleFault(
     const git = await realpath(found.isFile() ? resolve(folder, gitDirIn(await readSmall(dotGit, MAX_BYTES))) : dotGit);
     const root = await findDataRoot(join(cwd, ".git"), git, cwd);
     if (root === undefined) return `The .git of its submodule ${folder} leads to ${git}, which does not belong to it.`;
-    const way = await readSmall(join(git, "commondir"), MAX_BYTES).catch(missingIsEmpty);
-    const common = await realpath(resolve(git, way.trim()));
+    const target = await readSmall(join(git, "commondir"), MAX_BYTES).catch(missingIsEmpty);
+    const common = await realpath(resolve(git, target.trim()));
     return await dataFault([git, common], await createPathTest([cwd, root], allowed));
   } catch (error) {
     return uncheckableText(error);
@@ -116,9 +116,9 @@ export async function findWorkTrees(folder: string): Promise<string[]> {
 
 /** Returns the folder named by a `.git` file. Throws if there is none. */
 function gitDirIn(text: string): string {
-  const [, way] = /^gitdir: (.+)$/m.exec(text) ?? [];
-  if (way === undefined) throw new Error("its .git names no folder");
-  return way;
+  const [, target] = /^gitdir: (.+)$/m.exec(text) ?? [];
+  if (target === undefined) throw new Error("its .git names no folder");
+  return target;
 }
 
 /**

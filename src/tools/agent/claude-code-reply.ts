@@ -3,7 +3,7 @@ import { AppError, invalidArgument } from "../../domain/error.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import { adopt, fork, reply } from "../../engine/actions/begin.ts";
 import type { PromptRequest } from "../../engine/api.ts";
-import { givenOnce } from "../arguments/parse.ts";
+import { mergeOptions } from "../arguments/parse.ts";
 import { correctToolNames, thinkingWarnings } from "../check-options.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { previousRound } from "../elicitation/rounds.ts";
@@ -80,7 +80,7 @@ export const claudeCodeReply = defineTool({
 
 async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<SentPrompt> {
   const { advanced = {}, endWithClient: beside } = args;
-  const { endWithClient = false } = givenOnce(
+  const { endWithClient = false } = mergeOptions(
     beside === undefined ? {} : { endWithClient: beside },
     advanced,
     "advanced",
@@ -143,7 +143,7 @@ function promptOf(args: Input, endWithClient: boolean, call: ToolCall): PromptRe
 function diskOptions(args: Input): z.infer<typeof DiskOptions> {
   const { diskResumeConfig: nested = {} } = args;
   const beside = Object.fromEntries(Object.entries(args).filter(([name]) => Object.hasOwn(flatOptions, name)));
-  return DiskOptions.parse(givenOnce(beside, nested, "diskResumeConfig"));
+  return DiskOptions.parse(mergeOptions(beside, nested, "diskResumeConfig"));
 }
 
 /** Warns of options without effect on a session in the store: the session keeps its own. */

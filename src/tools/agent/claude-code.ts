@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { start } from "../../engine/actions/begin.ts";
-import { givenOnce } from "../arguments/parse.ts";
+import { mergeOptions } from "../arguments/parse.ts";
 import { correctToolNames, thinkingWarnings } from "../check-options.ts";
 import { keysAndTypes, type Advertised } from "../input-schema.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
@@ -96,5 +96,5 @@ async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<SentP
 /** Merges options beside `prompt` with those in `advanced`. An option in both must be equal. */
 function optionsIn(args: Input, folder: string): SessionOptions & z.infer<typeof PromptOptions> {
   const { prompt: _, attachments: _a, waitMs: _w, idempotencyKey: _k, advanced: nested = {}, ...flat } = args;
-  return { ...givenOnce(flat, nested, "advanced"), cwd: folder };
+  return { ...mergeOptions(flat, nested, "advanced"), cwd: folder };
 }

@@ -7,13 +7,13 @@ import { ArgumentReader } from "./read.ts";
 
 /**
  * Parses arguments written by models. Each error names the field and the right value, so that the next call can succeed.
- * Unknown names are errors at any depth, because a misspelt option would silently have its default.
+ * Unknown names are errors at any depth, because a misspelt option would silently keep its default.
  */
 
-/** Maximum number of reported problems; validation stops there. */
+/** Maximum number of reported problems. */
 const MAX_PROBLEMS = 20;
 
-/** `unlisted` names of the schema are accepted but not suggested. Throws INVALID_ARGUMENT. */
+/** Accepts names in `unlisted`, but never suggests them in an error. Throws INVALID_ARGUMENT. */
 export function parseArguments<I extends z.ZodObject>(
   input: I,
   raw: unknown,
@@ -38,10 +38,10 @@ export function parseArguments<I extends z.ZodObject>(
 }
 
 /**
- * Merges options given flat with options in an object of their own. Throws INVALID_ARGUMENT for an option with two different
- * values.
+ * Merges options given at the top level (`flat`) with options inside `field` (`nested`). Throws INVALID_ARGUMENT for an option
+ * with two different values.
  */
-export function givenOnce<F extends object, N extends object>(flat: F, nested: N, field: string): F & N {
+export function mergeOptions<F extends object, N extends object>(flat: F, nested: N, field: string): F & N {
   const given = new Map<string, unknown>(Object.entries(flat));
   for (const [name, value] of Object.entries(nested)) {
     const beside = given.get(name);
