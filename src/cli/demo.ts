@@ -62,11 +62,11 @@ async function prepare(): Promise<string | undefined> {
   const packages = new PackageCache(place);
   const claude = new ClaudeLocator({ ...place, log, packages });
   try {
-    let told = -1;
+    let reported = -1;
     const wanted = { environment: withClaudePath(environment, claudePath) };
     await new Installer({ claude, packages }).install(wanted, (percent) => {
-      if (percent < told + 10) return;
-      told = percent;
+      if (percent < reported + 10) return;
+      reported = percent;
       process.stderr.write(`Preparing Claude Code, ${String(percent)} %\n`);
     });
     return undefined;

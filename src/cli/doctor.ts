@@ -99,9 +99,9 @@ function refuseWords(rest: readonly string[]): void {
   refuseMisspelt("doctor", rest, own);
   const [first] = rest;
   if (first === undefined || first.startsWith("-")) return;
-  const meant = didYouMean(`--${first}`, own);
+  const suggestion = didYouMean(`--${first}`, own);
   throw new ConfigError(
-    `doctor: unexpected argument "${first}".${meant} It takes --json, --fix and the flags of serve.`,
+    `doctor: unexpected argument "${first}".${suggestion} It takes --json, --fix and the flags of serve.`,
   );
 }
 

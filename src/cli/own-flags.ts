@@ -26,9 +26,9 @@ export function parseOwnFlags<const O extends Options>(
     const [problem = ""] = (error instanceof Error ? error.message : String(error)).split(/\.\s/);
     const flags = Object.keys(options).map((flag) => `--${flag}`);
     const [, written = ""] = /^(?:Unknown option|Unexpected argument) '([^']+)'/.exec(problem) ?? [];
-    const meant = didYouMean(written.startsWith("-") ? written : `--${written}`, [...FLAGS_OF_ALL, ...flags]);
+    const suggestion = didYouMean(written.startsWith("-") ? written : `--${written}`, [...FLAGS_OF_ALL, ...flags]);
     const taken = [...flags, ...(words === "" ? [] : [words])].join(", ");
-    throw new ConfigError(`${command}: ${problem}.${meant} It takes ${taken}.`);
+    throw new ConfigError(`${command}: ${problem}.${suggestion} It takes ${taken}.`);
   }
 }
 

@@ -77,6 +77,6 @@ function unknownFlag(written: string): ConfigError {
   const known = SETTINGS.flatMap(({ flag, reading }) =>
     reading === "boolean" ? [`--${flag}`, `--no-${flag}`] : [`--${flag}`],
   );
-  const meant = didYouMean(written, [...FLAGS_OF_ALL, ...known], { "-v": "--version" });
-  return new ConfigError(`Unknown flag ${written}.${meant} "claude-agents-mcp help" lists all flags.`);
+  const suggestion = didYouMean(written, [...FLAGS_OF_ALL, ...known], { "-v": "--version" });
+  return new ConfigError(`Unknown flag ${written}.${suggestion} "claude-agents-mcp help" lists all flags.`);
 }

@@ -52,6 +52,9 @@ export const REMOVED_VARIABLES = REMOVED.map(({ variable }) => variable).filter(
 
 /** Throws ConfigError if `name` is the flag, variable or key of a removed setting. `from` names it in the message. */
 export function refuseRemoved(name: string, from = name): void {
-  const gone = REMOVED.find(({ flag, key, variable }) => [`--${flag}`, `--no-${flag}`, key, variable].includes(name));
-  if (gone) throw new ConfigError(`${from} is no longer a setting: ${REPLACEMENTS[gone.key] ?? ""}. Leave it out.`);
+  const removed = REMOVED.find(({ flag, key, variable }) =>
+    [`--${flag}`, `--no-${flag}`, key, variable].includes(name),
+  );
+  if (removed)
+    throw new ConfigError(`${from} is no longer a setting: ${REPLACEMENTS[removed.key] ?? ""}. Leave it out.`);
 }

@@ -31,7 +31,7 @@ export async function checkStore(machine: Machine): Promise<Finding[]> {
 /** Reports sessions that servers cannot read completely. */
 function rowFindings(store: string, { lossy, unreadable }: Extract<StoreReport, { kind: "opened" }>): Finding[] {
   const findings: Finding[] = [];
-  const told = (ids: readonly string[]) => (ids.length === 1 ? "1 session" : `${String(ids.length)} sessions`);
+  const countOf = (ids: readonly string[]) => (ids.length === 1 ? "1 session" : `${String(ids.length)} sessions`);
   const newer = unreadable.filter(({ isNewer }) => isNewer).map(({ id }) => id);
   const damaged = unreadable.filter(({ isNewer }) => !isNewer);
   if (damaged.length > 0) {
@@ -39,14 +39,14 @@ function rowFindings(store: string, { lossy, unreadable }: Extract<StoreReport, 
     const named = damaged.map(({ id, why }) => `${id} (${why})`).join(", ");
     const advice = `Export what is stored of each (sessions export ID), then delete it.`;
     const fix = `claude-agents-mcp sessions delete ${ids.join(" ")} --store ${quoted(store)}`;
-    findings.push({ id: "store", level: "error", text: `${told(ids)} cannot be read: ${named}. ${advice}`, fix });
+    findings.push({ id: "store", level: "error", text: `${countOf(ids)} cannot be read: ${named}. ${advice}`, fix });
   }
   if (newer.length > 0) {
-    const text = `${told(newer)} can only be read by a newer claude-agents-mcp: ${newer.join(", ")}.`;
+    const text = `${countOf(newer)} can only be read by a newer claude-agents-mcp: ${newer.join(", ")}.`;
     findings.push({ id: "store", level: "warning", text, fix: reinstall() });
   }
   if (lossy.length > 0) {
-    const text = `${told(lossy)} with events that cannot be read: ${lossy.join(", ")}. The log reports them as lost.`;
+    const text = `${countOf(lossy)} with events that cannot be read: ${lossy.join(", ")}. The log reports them as lost.`;
     findings.push({ id: "store", level: "warning", text });
   }
   return findings;

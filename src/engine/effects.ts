@@ -207,18 +207,18 @@ export class EffectRunner {
   /** Installs missing parts of Claude Code. A session given up meanwhile stops waiting, but other sessions may need them. */
   async #installed(environmentId: string, onSignal: AgentStart["onSignal"], left: AbortSignal): Promise<void> {
     const { runtime, spec: options } = this.#options;
-    let told: number | undefined;
+    let reported: number | undefined;
     const given = new Promise<never>((_, reject) => {
       left.addEventListener("abort", () => reject(new Error("The process was stopped before it started.")));
     });
     const installed = runtime.installMissing({ environmentId, options }, (now) => {
       const percent = now - (now % PERCENT_STEP);
-      if (percent === told || percent >= 100 || left.aborted) return;
-      told = percent;
+      if (percent === reported || percent >= 100 || left.aborted) return;
+      reported = percent;
       onSignal({ type: "installing", percent });
     });
     await Promise.race([installed, given]);
-    if (told !== undefined) onSignal({ type: "installed" });
+    if (reported !== undefined) onSignal({ type: "installed" });
   }
 
   /** Reads the text from the event, which is in the log unless stored just now. */

@@ -138,8 +138,8 @@ export function isComplete(folder: string, pinned: Pinned): boolean {
 
 /** Reads the error from npm's output: its code, and the first line with a description. */
 async function readNpmError(folder: string): Promise<Fault | undefined> {
-  const said = await readFile(join(folder, OUTPUT), "utf8").catch(() => "");
-  const lines = said.split("\n").flatMap((line) => /^npm (?:error|ERR!) (.+)$/.exec(line)?.[1] ?? []);
+  const output = await readFile(join(folder, OUTPUT), "utf8").catch(() => "");
+  const lines = output.split("\n").flatMap((line) => /^npm (?:error|ERR!) (.+)$/.exec(line)?.[1] ?? []);
   const code = lines.map((line) => /^code (\S+)$/.exec(line)?.[1]).find((found) => found !== undefined);
   const text = lines.find((line) => !/^(?:code|errno|syscall|path|network|A complete log)\b/.test(line));
   if (code === undefined && text === undefined) return undefined;

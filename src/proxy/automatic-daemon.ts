@@ -55,8 +55,8 @@ export class AutomaticDaemon {
         };
         // Tries again after an `AbsentError`, because another client may have started the daemon just before. Other errors mean
         // a frozen daemon, which is still there.
-        const there = error instanceof AbsentError ? await connectNow().catch(() => undefined) : undefined;
-        return there ?? (await startAndConnect(start, connectNow));
+        const other = error instanceof AbsentError ? await connectNow().catch(() => undefined) : undefined;
+        return other ?? (await startAndConnect(start, connectNow));
       } finally {
         releaseMutex();
       }

@@ -98,7 +98,7 @@ export async function probeProgram(
     await run(program, [...args], { timeout: PROBE_MS, env: await ownPath(environment) });
     return undefined;
   } catch (error) {
-    const said = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : "";
-    return said === "" ? String(error) : said.split("\n").at(-1);
+    const stderr = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : "";
+    return stderr === "" ? String(error) : stderr.split("\n").at(-1);
   }
 }

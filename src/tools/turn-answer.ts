@@ -67,8 +67,8 @@ async function withRequests(
 ): Promise<JsonObject> {
   const request = readRequest({ waitMs: 0, maxBytes: ANSWER_BYTES - jsonBytes(answer) }, deps.limits);
   const beforeRequests = { warnings };
-  const told = await answerNow({ ...request, targets: [target], several: false, beforeRequests }, call, deps);
-  return { ...answer, ...told };
+  const current = await answerNow({ ...request, targets: [target], several: false, beforeRequests }, call, deps);
+  return { ...answer, ...current };
 }
 
 interface Answering {

@@ -294,7 +294,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   #whyItEnded(failure: string | undefined): string | undefined {
-    const said = this.#context.mask(this.#spawned?.stderrTail() ?? "");
-    return this.#spawned?.fault() ?? withLastWords(failure, said);
+    const stderr = this.#context.mask(this.#spawned?.stderrTail() ?? "");
+    return this.#spawned?.fault() ?? withLastWords(failure, stderr);
   }
 }

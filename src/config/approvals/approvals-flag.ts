@@ -27,7 +27,7 @@ export const APPROVAL_ENTRIES = `names, each as name or name:ms, of ${NAMES.join
 /** Throws ConfigError. */
 export function parseApprovals(words: readonly string[]): Approvals {
   const approvers: ApproverName[] = [];
-  const said: Record<ApproverName, number> = {};
+  const times: Record<ApproverName, number> = {};
   for (const word of words) {
     const [, name, digits] = APPROVAL_ENTRY.exec(word) ?? [];
     const found = APPROVERS.find((each) => each.name === name);
@@ -35,9 +35,9 @@ export function parseApprovals(words: readonly string[]): Approvals {
     const approver = found.name;
     if (approvers.includes(approver)) throw new ConfigError(`--approvals names ${approver} twice. Name each once.`);
     approvers.push(approver);
-    if (digits !== undefined) said[approver] = checkTime(found, Number(digits));
+    if (digits !== undefined) times[approver] = checkTime(found, Number(digits));
   }
-  const { [CALLER]: callerMs = 0, ...approverTimeoutMs } = { ...defaultTimes(said[CALLER]), ...said };
+  const { [CALLER]: callerMs = 0, ...approverTimeoutMs } = { ...defaultTimes(times[CALLER]), ...times };
   return { approvers, approverTimeoutMs, callerMs };
 }
 

@@ -16,13 +16,13 @@ const Input = z.object({
 export function withAnswers(input: JsonObject, answers: Answers | undefined): JsonObject {
   const parsed = Input.safeParse(input);
   const questions = parsed.success ? parsed.data.questions : [];
-  const asked = `The questions are: ${questions.map(({ question }) => quoted(question)).join(", ")}.`;
-  if (answers === undefined) throw invalidArgument("answers", `is required: {question text: answer}. ${asked}`);
+  const known = `The questions are: ${questions.map(({ question }) => quoted(question)).join(", ")}.`;
+  if (answers === undefined) throw invalidArgument("answers", `is required: {question text: answer}. ${known}`);
   const stray = Object.keys(answers).find((text) => !questions.some(({ question }) => question === text));
-  if (stray !== undefined) throw invalidArgument("answers", `${quoted(stray)} is not one of the questions. ${asked}`);
+  if (stray !== undefined) throw invalidArgument("answers", `${quoted(stray)} is not one of the questions. ${known}`);
   for (const { question, multiSelect } of questions) {
     const answer = Object.hasOwn(answers, question) ? answers[question] : undefined;
-    if (answer === undefined) throw invalidArgument("answers", `${quoted(question)} has no answer. ${asked}`);
+    if (answer === undefined) throw invalidArgument("answers", `${quoted(question)} has no answer. ${known}`);
     if (!multiSelect && Array.isArray(answer) && answer.length > 1) {
       throw invalidArgument("answers", `${quoted(question)} takes one answer, not ${String(answer.length)}.`);
     }

@@ -52,9 +52,9 @@ export function promptAnswers(
 }
 
 function throwUnknownPrompt(name: string, prompts: readonly Prompt[]): never {
-  const there = prompts.map((prompt) => prompt.name).join(", ");
+  const names = prompts.map((prompt) => prompt.name).join(", ");
   throw new ProtocolError(
     ProtocolErrorCode.InvalidParams,
-    `Error [INVALID_ARGUMENT]: name: there is no prompt ${JSON.stringify(name.slice(0, 200))}. There are: ${there}.`,
+    `Error [INVALID_ARGUMENT]: name: there is no prompt ${JSON.stringify(name.slice(0, 200))}. There are: ${names}.`,
   );
 }

@@ -131,6 +131,6 @@ async function readDocument(
 const URI_SHOWN = 1_000;
 
 function unknownResourceText(uri: string, { documents, pages }: Library): string {
-  const there = [...pages.map((page) => page.uri), ...documents.map(({ uriTemplate }) => uriTemplate)];
-  return `There is no resource ${uri.slice(0, 200)}. There are: ${there.join(", ")}.`;
+  const known = [...pages.map((page) => page.uri), ...documents.map(({ uriTemplate }) => uriTemplate)];
+  return `There is no resource ${uri.slice(0, 200)}. There are: ${known.join(", ")}.`;
 }

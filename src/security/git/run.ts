@@ -41,7 +41,7 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
     const child = spawn(command, args, { cwd, env, detached: !isWindows, stdio: ["ignore", "pipe", "pipe"] });
     const chunks: Buffer[] = [];
     let bytes = 0;
-    let said = "";
+    let stderr = "";
     const end = (error: GitError) => {
       try {
         if (isWindows || child.pid === undefined) child.kill("SIGKILL");
@@ -63,7 +63,7 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
     // Node makes no pipe without free descriptors; the `error` event comes next.
     if (!hasPipe(child.stdout) || !hasPipe(child.stderr)) return;
     child.stderr.on("data", (chunk: Buffer) => {
-      if (said.length < MAX_REASON_BYTES) said += chunk.toString();
+      if (stderr.length < MAX_REASON_BYTES) stderr += chunk.toString();
     });
     child.stdout.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
@@ -74,7 +74,7 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
     child.on("close", (code, signal) => {
       clearTimeout(timer);
       if (code === 0) resolvePromise(Buffer.concat(chunks));
-      else reject(new GitError(reasonIn(said) ?? `the command ended with ${String(code ?? signal)}`));
+      else reject(new GitError(reasonIn(stderr) ?? `the command ended with ${String(code ?? signal)}`));
     });
   });
 }

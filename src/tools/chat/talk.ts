@@ -40,7 +40,7 @@ interface Reply {
   /** Set if the turn failed. */
   readonly failure?: { readonly error: string } & JsonObject;
   /** `failure` as a sentence. */
-  readonly told?: string;
+  readonly errorText?: string;
 }
 
 export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome> {
@@ -79,14 +79,14 @@ export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<
   return answerWith(reply, await closeSession(said));
 }
 
-function answerWith({ about, failure, finalText, status, told = "" }: Reply, isDone: boolean): Answered {
+function answerWith({ about, failure, finalText, status, errorText = "" }: Reply, isDone: boolean): Answered {
   const whole = { ...about, ...(!isDone && { closed: false }) };
   const outcome = status === "done" ? {} : { outcome: status };
   if (!failure) {
     const words = [finalText === "" ? NO_TEXT : finalText, JSON.stringify(whole)] as const;
     return { answer: { finalText, ...whole }, words, ...outcome };
   }
-  const words = [`Error: ${told}`, JSON.stringify({ finalText, ...whole })] as const;
+  const words = [`Error: ${errorText}`, JSON.stringify({ finalText, ...whole })] as const;
   return { answer: { isError: true, finalText, ...whole }, words, isError: true, ...outcome };
 }
 
@@ -111,7 +111,7 @@ async function buildReply(
   if (left.why === "cancelled") throw new AppError("CANCELLED", left.because, { sessionId });
   const end = await readEnd(view, left.end);
   const { durationMs, numTurns, result, totalCostUsd, usage } = end;
-  const { failure, status, told = "" } = endingOf(left.end, end);
+  const { failure, status, errorText = "" } = endingOf(left.end, end);
   if (status === "cancelled") throw new AppError("CANCELLED", describeFailure(left.end, end), { sessionId });
   const text = status === "done" && typeof result === "string" ? result : conversation.lastText;
   const finalText = cutText(text, TEXT_BYTES);
@@ -126,15 +126,18 @@ async function buildReply(
   };
   const { cut, value } = fit(rest, ANSWER_BYTES - jsonBytes(finalText), EXPENDABLE);
   const about = { ...value, ...((cut || finalText !== text) && { truncated: true }) };
-  return { finalText, status, about, ...(failure && { failure, told }) };
+  return { finalText, status, about, ...(failure && { failure, errorText }) };
 }
 
 /** A failed turn is an error. A turn ended by a caller or by a time limit still has a reply. */
-function endingOf(end: EndOfTurn, answer: JsonObject): Pick<Reply, "failure" | "status" | "told"> {
+function endingOf(end: EndOfTurn, answer: JsonObject): Pick<Reply, "failure" | "status" | "errorText"> {
   const { errorSubtype, outcome } = end.data;
   if (errorSubtype === "timeout" || errorSubtype === "time_limit") return { status: "timeout" };
   const isFailure = outcome === "failed" || outcome === "lost";
-  return { status: outcome, ...(isFailure && { failure: failureOf(end, answer), told: describeFailure(end, answer) }) };
+  return {
+    status: outcome,
+    ...(isFailure && { failure: failureOf(end, answer), errorText: describeFailure(end, answer) }),
+  };
 }
 
 function endMessage({ data: { message, outcome } }: EndOfTurn): { message?: string } {

@@ -63,13 +63,13 @@ const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; meanin
 
 /** Puts the risk first, so that a client that cuts lines, or shows only the first lines, still shows it. */
 function riskLines({ blockedPath, decisionReason, risk }: PermissionRequest, unchecked: string | undefined): string[] {
-  const said = [
+  const lines = [
     `Risk: ${riskIn(risk)}`,
     ...(unchecked === undefined ? [] : [`Not checked against ${unchecked}`]),
     ...(blockedPath === undefined ? [] : [`Path: ${blockedPath}`]),
     ...(decisionReason === undefined ? [] : [`Reason: ${decisionReason}`]),
   ];
-  return said.map((line) => toOneLine(line, MAX_LINE));
+  return lines.map((line) => toOneLine(line, MAX_LINE));
 }
 
 function riskIn(risk: PermissionRequest["risk"]): string {
