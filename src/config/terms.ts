@@ -31,7 +31,7 @@ export const termFields = {
     flag: "unattended",
     variable: "CLAUDE_CODE_MCP_UNATTENDED",
     meaning:
-      "Handling of permission requests without any client. With a daemon, while no client is connected that could show a request: wait keeps it for the next client, deny denies it at once.",
+      "Handling of a request that no connected client can show. With a daemon, wait keeps it for the next client, deny denies it at once.",
   }),
   unattendedMaxUsd: count(
     { least: 1, most: 1_000_000, fallback: 10 },
@@ -39,7 +39,7 @@ export const termFields = {
       flag: "unattended-max-usd",
       variable: "CLAUDE_CODE_MCP_UNATTENDED_MAX_USD",
       meaning:
-        "Maximum cost of unattended work of a session, in whole USD. Then its queue is held, and the turn is interrupted at its next tool call.",
+        "Maximum cost of a session's unattended work, in whole USD. At this cost its waiting prompts are held, and its turn is interrupted at the next tool call.",
     },
   ),
   permissionMaxMs: milliseconds(
@@ -48,7 +48,7 @@ export const termFields = {
       flag: "permission-max-ms",
       variable: "CLAUDE_CODE_MCP_PERMISSION_MAX_MS",
       meaning:
-        "Deny a request that no approver has seen for this long. With a daemon this time begins when it is first shown.",
+        "Deny a request that no approver has seen within this time. Also limits the caller's time to answer. With a daemon and --unattended wait, the time begins when the request is first shown.",
     },
   ),
   allowBypass: toggle({
@@ -76,7 +76,7 @@ export const termFields = {
       flag: "allow-dir",
       variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",
       meaning:
-        'Restrict sessions to these folders and those inside. Judged by real path (cwd, additionalDirectories, attachments, debugFile, sessions from disk). Over HTTP, users other than the operator need a list: this one, or allowDirs in principals ("any" allows every folder).',
+        'Restrict sessions to these folders and those inside. Applies to the real paths of cwd, additionalDirectories, attachments, debugFile and sessions from disk. Over HTTP, users other than the operator need a list: this one, or allowDirs in principals ("any" allows every folder).',
     },
     true,
   ),
@@ -109,7 +109,7 @@ export const termFields = {
     flag: "dynamic-description",
     variable: "CLAUDE_CODE_MCP_DYNAMIC_DESCRIPTION",
     meaning:
-      "Describe claude_code with the tools last reported. Clients are notified of changes. Each change invalidates the caller's prompt cache.",
+      "List the tools that Claude Code last reported in the description of claude_code. Clients are notified of changes. Each change invalidates the caller's prompt cache.",
   }),
   ...queryFields,
 };

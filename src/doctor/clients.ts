@@ -5,7 +5,7 @@ import { ConfigError } from "../config/error.ts";
 import { daemonEnvironment } from "../daemon/daemon-environment.ts";
 import { fileOf, type Aim } from "../install/change.ts";
 import { CLIENTS, type Scope } from "../install/clients.ts";
-import { isVariable, readStarted, type Started } from "../install/entries.ts";
+import { isVariable, readStartedProgram, type StartedProgram } from "../install/entries.ts";
 import { createPlaces } from "../install/places.ts";
 import {
   entryConfig,
@@ -25,7 +25,7 @@ import { hasDaemon } from "./processes.ts";
 
 const SCOPES: readonly Scope[] = ["user", "project"];
 
-export interface ClientEntry extends Started {
+export interface ClientEntry extends StartedProgram {
   readonly aim: Aim;
   readonly file: string;
 }
@@ -50,7 +50,7 @@ export async function clientEntries({ cwd, environment, script, stateFolder }: M
     // Both scopes can name one file in the home folder.
     if (file === undefined || seen.has(file)) continue;
     seen.add(file);
-    const started = await readStarted(aim, running);
+    const started = await readStartedProgram(aim, running);
     if (started) entries.push({ aim, file, ...started });
   }
   return entries;
@@ -145,7 +145,7 @@ function configOrProblem(settings: EntrySettings): Config | string {
 function refused({ aim, env, file }: ClientEntry, settings: EntrySettings, problem: string): Finding {
   const ofEnv = Object.keys(env).filter((name) => problem.includes(name));
   const where = ofEnv.length === 0 ? "" : ` In "env" of the entry, so edit the file: ${ofEnv.join(", ")}.`;
-  const text = `${aim.client.title} cannot use this server as its entry in ${file} says. ${problem}${where}`;
+  const text = `${aim.client.title} cannot use this server: its entry in ${file} has invalid settings. ${problem}${where}`;
   const mended = mendedArgs(settings);
   return { id: "clients", level: "error", text, ...(mended && { fix: installCommand(aim, mended) }) };
 }

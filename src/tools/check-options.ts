@@ -74,7 +74,7 @@ function warnUnknownTool(list: string, rule: string): string[] {
   const isPlain = !name.startsWith("mcp__") && !name.includes("*");
   if (!isPlain || knownTool(name.trim())) return [];
   const known = KNOWN_TOOLS.map((tool) => tool.name);
-  return [`${list}: there is no tool ${oneLine(name, 60)} known to this server.${didYouMean(name, known)}`];
+  return [`${list}: this server knows no tool ${oneLine(name, 60)}.${didYouMean(name, known)}`];
 }
 
 /**

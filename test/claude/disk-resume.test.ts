@@ -111,7 +111,7 @@ describe("`claude_code_reply` to a session that no server of the store has run",
   });
 
   it("tool names in `diskResumeConfig` are corrected as at a start, and unknown names give a warning", () => {
-    expect(answer["warnings"]).toEqual([expect.stringContaining("disallowedTools: there is no tool Bsah")]);
+    expect(answer["warnings"]).toEqual([expect.stringContaining("disallowedTools: this server knows no tool Bsah")]);
     expect(existsSync(file())).toBe(false);
   });
 

@@ -80,9 +80,7 @@ describe("the tools of Claude Code", () => {
     const script = [{ tools: [{ name: "Bash", input: { command: "touch made" } }] }, { text: "Made." }];
     const named = { allowedTools: ["bash"], disallowedTools: ["task", "Reed"] };
     const started = await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder(), ...named });
-    expect(started["warnings"]).toEqual([
-      "disallowedTools: there is no tool Reed known to this server. Did you mean Read?",
-    ]);
+    expect(started["warnings"]).toEqual(["disallowedTools: this server knows no tool Reed. Did you mean Read?"]);
     // No request interrupts the turn.
     expect(await server.end(started.sessionId)).toMatchObject({ result: { result: "Made." } });
     const request = await world.model.waitForRequest(({ sessionId }) => sessionId === started.sessionId);

@@ -25,7 +25,7 @@ import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/ser
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { connect } from "../kit/servers/stdio-server.ts";
 
-/** Tests broken machines that need the built program: store, mounts, and a package without the Claude Code of the Agent SDK. */
+/** Tests `doctor` of the built program on broken machines: store, mounts, a package without the Claude Code of the Agent SDK. */
 
 const MAIN = resolve("dist/cli/main.js");
 const STAND_IN = resolve("test/kit/stand-in/claude.mjs");
@@ -36,7 +36,7 @@ let environment: Record<string, string>;
 const at = (...names: string[]) => join(home, ...names);
 const store = () => at("state", "claude-agents-mcp", "store.db");
 
-/** Program of a user logged in by `ANTHROPIC_API_KEY`. */
+/** Script in place of `claude`: logged in if `ANTHROPIC_API_KEY` is set, and otherwise the stand-in. */
 const CLAUDE = `#!/bin/sh
 [ "$1" = --version ] && echo "2.1.332 (Claude Code)" && exit
 if [ "$1 $2" = "auth status" ]; then
@@ -160,7 +160,7 @@ describe("claude-agents-mcp doctor", () => {
     expect(code).toBe(0);
   });
 
-  it("doctor ends in time where Claude Code hangs, and says meanwhile what it waits for", async () => {
+  it("doctor ends in time if Claude Code hangs, and names the check that it waits for", async () => {
     writeFileSync(at("bin", "claude"), "#!/bin/sh\nsleep 600\n", { mode: 0o755 });
     const { code, stderr, stdout } = await doctor();
     expect(stdout).toContain("did not answer --version within 5 s");
@@ -168,7 +168,7 @@ describe("claude-agents-mcp doctor", () => {
     expect(code).toBe(1);
   });
 
-  it("doctor ends although a file operation of its checks hangs", async () => {
+  it("doctor ends even if a file operation of its checks hangs", async () => {
     execFileSync("/bin/sh", ["-c", `mkfifo ${at("pipe")}`]);
     writeFileSync(
       at("hang.mjs"),
@@ -181,7 +181,7 @@ describe("claude-agents-mcp doctor", () => {
     expect(code).toBe(0);
   });
 
-  it("doctor names a client's wrong entry with the error of its server and the command that mends the entry", async () => {
+  it("doctor names a client's invalid entry, the error of the server that it starts, and the command that corrects it", async () => {
     const args = [MAIN, "--alow-dir", "/srv"];
     mkdirSync(at(".cursor"));
     const entry = { command: process.execPath, args };
@@ -190,7 +190,7 @@ describe("claude-agents-mcp doctor", () => {
     expect(server.code).toBe(2);
     const why = server.stderr.replace("claude-agents-mcp: ", "").trimEnd();
     expect(why).toContain("Did you mean --allow-dir?");
-    const text = `Cursor cannot use this server as its entry in ${at(".cursor", "mcp.json")} says. ${why}`;
+    const text = `Cursor cannot use this server: its entry in ${at(".cursor", "mcp.json")} has invalid settings. ${why}`;
     expect(of("clients")).toEqual([
       {
         id: "clients",

@@ -21,7 +21,7 @@ describe("suggestions for misspelt names", () => {
   it("a rule with an unknown tool is reported with a near match, because the rule may never match", () => {
     const config = loadConfig({ argv: ["--deny-rules", "WebFetsch,Bash(rm:*),mcp__x"], env: {} });
     expect(unknownTools(config)).toEqual([
-      "The rule WebFetsch: there is no tool WebFetsch known to this server. Did you mean WebFetch?",
+      "The rule WebFetsch: this server knows no tool WebFetsch. Did you mean WebFetch?",
     ]);
   });
 

@@ -141,8 +141,8 @@ describe("the names of tools in options", () => {
     });
     expect(options.allowedTools).toEqual(["Reed(/a)", "constructor"]);
     expect(warnings).toEqual([
-      "allowedTools: there is no tool Reed known to this server. Did you mean Read?",
-      "allowedTools: there is no tool constructor known to this server.",
+      "allowedTools: this server knows no tool Reed. Did you mean Read?",
+      "allowedTools: this server knows no tool constructor.",
     ]);
     const many = correctToolNames({
       cwd: "/",
@@ -160,9 +160,7 @@ describe("the names of tools in options", () => {
   it("an unknown tool name causes a warning in the answer to the start", async () => {
     const engine = new FakeEngine();
     const answer = await runForAnswer(engine, "", { prompt: "x", allowedTools: ["Reed", "read"] });
-    expect(answer).toHaveProperty("warnings", [
-      "allowedTools: there is no tool Reed known to this server. Did you mean Read?",
-    ]);
+    expect(answer).toHaveProperty("warnings", ["allowedTools: this server knows no tool Reed. Did you mean Read?"]);
     expect(engine.opened[0]?.options.allowedTools).toEqual(["Reed", "Read"]);
     expect(await runForAnswer(engine, "", { prompt: "x" })).not.toHaveProperty("warnings");
   });

@@ -83,7 +83,7 @@ export function unknownTools(config: ApprovalConfig): string[] {
     .flat()
     .filter(({ toolName }) => !toolName.startsWith("mcp__") && toolName !== PEER_MESSAGE && !knownTool(toolName))
     .map(({ text, toolName }) => {
-      return `The rule ${text}: there is no tool ${toolName} known to this server.${didYouMean(toolName, names)}`;
+      return `The rule ${text}: this server knows no tool ${toolName}.${didYouMean(toolName, names)}`;
     });
 }
 
