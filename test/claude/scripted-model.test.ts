@@ -85,7 +85,7 @@ async function startClaude(asked = async () => Promise.resolve()): Promise<Claud
 
 const bash = (command: string) => ({ name: "Bash", input: { command, description: "a step" } });
 
-it("each text turn of one conversation plays its own script", async () => {
+it("a script in a prompt plays entry by entry over the next prompts, and after the last entry the model says Done.", async () => {
   await claude.say(`Greet. ${scriptTag([{ thinking: "A greeting.", text: ["Hello, ", "world 😀"] }])}`);
   expect(await claude.idle()).toEqual(["Hello, world 😀"]);
   await claude.say(scriptTag([{ text: "Again." }, { text: "And on." }]));
@@ -103,7 +103,7 @@ it("a tool turn runs the tool, and the next entry answers its result", async () 
   expect(await readFile(input.file_path, "utf8")).toBe(input.content);
 });
 
-it("a background agent plays the script in its own prompt", async () => {
+it("a background agent plays the script in the prompt of the agent", async () => {
   const own = scriptTag([{ tools: [bash("echo from the agent")] }, { text: "Agent's report." }]);
   const input = { description: "a task", prompt: `Do it. ${own}`, subagent_type: "general-purpose" };
   await claude.say(scriptTag([{ tools: [{ name: "Agent", input }] }, { text: "Launched." }, { text: "It reported." }]));
@@ -138,21 +138,21 @@ it("cut and garbled streams are recovered, and add no answer", async () => {
   expect(await claude.idle()).toEqual(["to be garbled"]);
 });
 
-it("an error without a retry becomes the result, and so does a fault in a script", async () => {
+it("an API error without a retry becomes the result, and so does an invalid script", async () => {
   await claude.say(scriptTag([{ error: { status: 403, message: "Not for you" } }]));
   expect(await claude.idle()).toEqual([expect.stringContaining("403 Not for you")]);
   await claude.say('<model-script>[{ "txt": "a" }]</model-script>');
   expect(await claude.idle()).toEqual([expect.stringContaining('Unrecognized key: "txt"')]);
 });
 
-it("a message sent during a tool brings its own script", async () => {
+it("a message sent during a tool use replaces the running script by its own", async () => {
   onTool = async () => claude.say(scriptTag([{ text: "Steered." }]));
   await claude.say(scriptTag([{ tools: [bash("touch a-file")] }, { text: "Not steered." }]));
   expect((await claude.idle()).at(-1)).toBe("Steered.");
   onTool = async () => Promise.resolve();
 });
 
-it("two concurrent sessions do not mix, each at its own gate", async () => {
+it("two concurrent sessions play their own scripts, and each waits at its own gates", async () => {
   const names = ["left", "right"];
   const other = await startClaude();
   onTestFinished(async () => other.close());

@@ -18,7 +18,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { DRIVER_PACKAGE } from "../../src/packages/pinned.ts";
 import { connectTo } from "../kit/servers/stdio-server.ts";
 
-/** Tests the bundle for Claude Desktop, unpacked and started as a client does. */
+/** Tests the bundle for Claude Desktop, unpacked and started as by a client. */
 
 let root: string;
 let unpacked: string;
@@ -29,13 +29,13 @@ beforeAll(async () => {
   unpacked = join(root, "unpacked");
   const isUnpacked = await unpackExtension({ mcpbPath: bundle, outputDir: unpacked, silent: true });
   if (!isUnpacked) throw new Error("the bundle cannot be unpacked");
-  // Links the SQLite driver beside the bundle, not into it: clients run a Node with SQLite, but the tests perhaps do not.
+  // Links the SQLite driver beside the bundle, not into it: the Node of clients contains SQLite, the Node of the tests may not.
   mkdirSync(join(root, "node_modules", DRIVER_PACKAGE.name, ".."), { recursive: true });
   symlinkSync(resolve("node_modules", DRIVER_PACKAGE.name), join(root, "node_modules", DRIVER_PACKAGE.name));
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-it("the bundle starts the server without options, contains only the program and has at most 3 MB", async () => {
+it("the bundle starts the server without options, contains no node_modules and is smaller than 3 MB", async () => {
   const manifest = vAny.McpbManifestSchema.parse(JSON.parse(readFileSync(join(unpacked, "manifest.json"), "utf8")));
   const config = await getMcpConfigForManifest({
     manifest,

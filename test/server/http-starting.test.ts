@@ -11,11 +11,11 @@ import { signIn } from "../kit/clients/console-client.ts";
 import { connectOver } from "../kit/servers/http-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** A server called during its start, because the disk of its store answers late. */
+/** Tests calls to a server during its start, which a slow disk below the store delays. */
 
 const world = useWorld({ agent: "stand-in" });
 
-const TOKEN = "ccm_of-whoever-comes-too-early-0123456789";
+const TOKEN = "ccm_of-a-client-that-calls-too-early-01234";
 const STARTING = [503, { status: "unready", reason: "starting" }];
 const REFUSED = [
   503,

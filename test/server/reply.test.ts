@@ -28,7 +28,7 @@ async function reply(sessionId: string, prompt: string, over: Record<string, unk
   return server.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000, ...over });
 }
 
-/** Returns all texts of the user up to the last prompt with `text`. */
+/** Returns the texts that the model was sent up to the last prompt with `text`. */
 function saidUpTo(text: string): string {
   return world.model.requests.findLast(({ lastUserText }) => lastUserText.includes(text))?.told ?? "";
 }
@@ -49,7 +49,7 @@ async function pollAll(sessionId: string) {
 }
 
 describe("`forkSession` of `claude_code_reply`", () => {
-  it("a fork goes on with `prompt` and `sessionId` in a copy with its own id and totals; the original is unchanged", async () => {
+  it("a fork of `sessionId` runs `prompt` in a copy with its own id and totals, and leaves the original unchanged", async () => {
     const { sessionId } = await done(say("one"));
     const fork = await reply(sessionId, say("two"), { forkSession: true });
     expect(fork.sessionId).not.toBe(sessionId);
@@ -81,7 +81,7 @@ describe("`forkSession` of `claude_code_reply`", () => {
     await slow.close();
   });
 
-  it("a fork is refused while a turn runs, and of a cancelled session", async () => {
+  it("a fork is refused while a turn of the session runs, and after the session was cancelled", async () => {
     const { sessionId, release } = await startBlocked();
     const busy = { sessionId, prompt: say("x"), forkSession: true };
     expect(await server.refusal("claude_code_reply", busy)).toMatchObject({ code: "SESSION_BUSY" });
@@ -93,7 +93,7 @@ describe("`forkSession` of `claude_code_reply`", () => {
 });
 
 describe("`resumeSessionAt` of `claude_code_reply`", () => {
-  it("a reply at a message forgets what came after the message, in the session itself or in a fork", async () => {
+  it("a reply at a message forgets everything after the message, in the session itself or in a fork", async () => {
     const { sessionId } = await done(say("one"));
     await reply(sessionId, say("two"));
     const at = await uuidOfText(sessionId, "one");
@@ -110,7 +110,7 @@ describe("`resumeSessionAt` of `claude_code_reply`", () => {
     expect(saidUpTo("five?")).not.toContain("two?");
   });
 
-  it("a reply at a message is refused without a uuid, and fails with Claude Code's words for an unknown message", async () => {
+  it("a reply at a message is refused if the id is no uuid, and fails with Claude Code's error if the message is unknown", async () => {
     const { sessionId } = await done(say("one"));
     const odd = await server.refusal("claude_code_reply", { sessionId, prompt: say("x"), resumeSessionAt: "msg_01" });
     expect(odd).toMatchObject({
@@ -170,7 +170,7 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     expect((await pollAll(sessionId)).result).toMatchObject({ result: "three", sessionTotalTurns: 4 });
   });
 
-  it("queue: a waiting prompt survives the death of the server, is held, and runs when released", async () => {
+  it("queue: a waiting prompt survives the death of the server, is held, and runs once released", async () => {
     const doomed = await world.server({ env: WITHOUT_DAEMON });
     const gate = `gate-${world.folder()}`;
     const prompt = `Begin. ${scriptTag([{ gateBefore: gate, text: "never" }])}`;
@@ -201,7 +201,7 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     expect(JSON.stringify(world.model.requests)).not.toContain("unwanted?");
   });
 
-  it("steer: a prompt during a tool joins the turn, which has one result", async () => {
+  it("steer: a prompt during a tool use joins the turn, which has one result", async () => {
     const cwd = world.folder();
     const command = `while [ ! -e ${cwd}/go ]; do sleep 0.05; done`;
     const script = [{ tools: [{ name: "Bash", input: { command } }] }, { text: "never, the newer script is played" }];
@@ -218,7 +218,7 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     expect(ends(await pollAll(sessionId))).toHaveLength(1);
   });
 
-  it("steer: a prompt during text follows in the same turn", async () => {
+  it("steer: a prompt while Claude Code writes text is answered in the same turn", async () => {
     const { sessionId, release } = await startBlocked("First.");
     await server.call("claude_code_reply", { sessionId, prompt: say("Second"), whenBusy: "steer" });
     release();
@@ -233,7 +233,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe("bounds of one turn of `claude_code` and `claude_code_reply`", () => {
-  it("`timeout` of a reply, or of a start for every turn, ends the turn as `timeout` within `waitMs`", async () => {
+  it("`timeout`, of a reply for its turn or of a start for every turn, ends the turn within `waitMs`", async () => {
     const { sessionId } = await done(say("one"));
     const never = `Never. ${scriptTag([{ gateBefore: `never-${world.folder()}`, text: "x" }])}`;
     const late = await reply(sessionId, never, { timeout: 1_000 });
@@ -247,7 +247,7 @@ describe("bounds of one turn of `claude_code` and `claude_code_reply`", () => {
     expect((await server.call("claude_code", start)).result).toMatchObject({ errorSubtype: "timeout" });
   });
 
-  it("`permissionRequestTimeoutMs` of a reply holds for that reply alone", async () => {
+  it("`permissionRequestTimeoutMs` of a reply applies to that reply alone", async () => {
     const { sessionId } = await done(say("one"), { permissionRequestTimeoutMs: 600_000 });
     const file = join(world.folder(), "x.txt");
     const write = scriptTag([{ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] }, { text: "ok" }]);

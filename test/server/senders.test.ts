@@ -6,14 +6,14 @@ import type { Connection } from "../kit/clients/connection.ts";
 import { toolCalls } from "../kit/people/fake-user.ts";
 import { useWorld } from "../kit/world.ts";
 
-/** Prompts to a session from two clients of a server or of two servers. `strict` allows less than `loose`. */
+/** Tests prompts of two clients, of one daemon or of two servers, to one session. `strict` allows less than `loose`. */
 
 const world = useWorld({ agent: "stand-in", daemon: "never" });
 
 const STRICT = ["--deny-rules", "Bash(touch *)"];
 const REST = { waitMs: 40_000 };
 
-/** Prompt in which Claude Code records its process and tries to create `name`. */
+/** Returns a prompt in which Claude Code writes its pid to `processes` and tries to create `name`. */
 const deed = (name: string) =>
   toolCalls([`echo $PPID >> processes`, `touch ${name}`].map((command) => ({ name: "Bash", input: { command } })));
 
@@ -45,7 +45,7 @@ it.each([
       await client.call("claude_code_reply", { sessionId, prompt: deed(`later-${String(index)}`), ...REST });
     }
     expect(made("first")).toBe(true);
-    // The process keeps the policy of its start, also for the client that allows more.
+    // The process keeps the policy of its start, also for `loose`.
     expect([0, 1, 2].map((index) => made(`later-${String(index)}`))).toEqual([false, false, false]);
     const [before, ...after] = processes();
     expect(new Set(after)).toEqual(new Set([after[0]]));
@@ -80,7 +80,7 @@ it("a stricter prompt over HTTP cannot steer a running turn; queued, it runs und
   expect([made("after"), new Set(processes()).size]).toEqual([false, 1]);
 });
 
-it("a process starts in the environment of the prompting client, or in the last one if that client pays otherwise", async () => {
+it("a process starts in the environment of the prompting client, or in the previous environment if that client has another payer", async () => {
   const cwd = world.folder();
   const start = await ofOneDaemon();
   const clientWith = async (env: Record<string, string>) => start({ env, args: ["--idle-process-ms", "1000"] });

@@ -34,13 +34,13 @@ const FATES: Record<string, { meet: (first: RunningFile) => unknown; why: string
     },
     why: "out of luck",
   },
-  "a daemon that ended in order": { meet: async (first) => first.end().then(() => running.delete(1)), why: undefined },
+  "a daemon that was stopped": { meet: async (first) => first.end().then(() => running.delete(1)), why: undefined },
   "a daemon that is frozen or has lost its socket": { meet: () => undefined, why: undefined },
 };
 
 describe("the next daemon of a name", () => {
   it.each(Object.entries(FATES))(
-    "the first successor of %s knows the cause of death, if any, and the second knows none",
+    "the first successor of %s knows the cause of death, if any; the second successor knows of no death",
     async (_, { meet, why }) => {
       await meet(await beginDaemon(1));
       const next = await beginDaemon(2);
@@ -65,7 +65,7 @@ it("running daemons are found by their records, and each daemon removes its own 
   expect((await found()).toSorted()).toEqual(["n 1", "n 2", "other 3"]);
   await first.end();
   expect((await found()).toSorted()).toEqual(["n 2", "other 3"]);
-  // Pid 4 may belong to another process now, so the record of pid 4 must be gone.
+  // Pid 4 may belong to another process by now, so the start of daemon 5 has removed the record of the dead daemon 4.
   await beginDaemon(5);
   running.add(4);
   expect(readdirSync(join(folder, "logs"))).not.toContain("daemon-n.running.4");

@@ -32,6 +32,6 @@ it.each([
   [callSubject({ description: "d", command: "ls  -l" }), "ls -l"],
   [callSubject({}), ""],
   [callSubject({ x: 1 }), '{"x":1}'],
-])("the text for people is %s", (written, expected) => {
+])("a value is formatted for people as %s", (written, expected) => {
   expect(written).toBe(expected);
 });
