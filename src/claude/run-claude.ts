@@ -7,7 +7,7 @@ interface RunOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Time limit for the answer, ms. */
   readonly ms: number;
-  /** Default: the folder of this process. */
+  /** Default: the working folder of this process. */
   readonly cwd?: string;
   /** Whole text of `stdin`. Default: "". */
   readonly input?: string;
@@ -20,20 +20,20 @@ interface Output {
 }
 
 const SCRIPT = /\.[cm]?[jt]s$/;
-const MOST_TEXT = 65_536;
+const MAX_TEXT = 65_536;
 
 /**
- * Returns the `stdout` of a Claude Code run with `words`; `problem` completes a sentence beginning with the path. Starts
- * scripts with Node, as the Agent SDK does. Never rejects, and takes no longer than `ms`: then kills the whole process group.
+ * Runs Claude Code with `args` and returns its `stdout`, or a `problem` that completes a sentence beginning with the path.
+ * Starts scripts with Node, as the Agent SDK does. Never rejects. After `ms` kills the whole process group.
  */
 export async function runClaude(
   path: string,
-  words: readonly string[],
-  question: RunOptions,
+  args: readonly string[],
+  options: RunOptions,
 ): Promise<Output | { readonly problem: string }> {
-  const environment = { ...question.environment, ...(await ownPath(question.environment)) };
+  const environment = { ...options.environment, ...(await ownPath(options.environment)) };
   return new Promise((resolve) => {
-    const child = start(path, words, { ...question, environment });
+    const child = start(path, args, { ...options, environment });
     if (typeof child === "string") return resolve({ problem: `cannot be started: ${child}` });
     let text = "";
     const end = (answer: Output | { readonly problem: string }): void => {
@@ -43,19 +43,19 @@ export async function runClaude(
     };
     const timer = setTimeout(() => {
       endGroup(child);
-      end({ problem: `did not answer ${words.join(" ")} within ${String(question.ms / 1000)} s` });
-    }, question.ms);
-    child.stdin?.on("error", () => undefined).end(question.input);
-    child.stdout?.setEncoding("utf8").on("data", (part: string) => (text = (text + part).slice(0, MOST_TEXT)));
+      end({ problem: `did not answer ${args.join(" ")} within ${String(options.ms / 1000)} s` });
+    }, options.ms);
+    child.stdin?.on("error", () => undefined).end(options.input);
+    child.stdout?.setEncoding("utf8").on("data", (part: string) => (text = (text + part).slice(0, MAX_TEXT)));
     child.once("error", ({ message }) => end({ problem: `cannot be started: ${message}` }));
     child.once("close", (code) => end({ text, code }));
   });
 }
 
-function start(path: string, words: readonly string[], { cwd, environment, input }: RunOptions): ChildProcess | string {
-  const [program, ...rest] = SCRIPT.test(path) ? [process.execPath, path, ...words] : [path, ...words];
+function start(path: string, args: readonly string[], { cwd, environment, input }: RunOptions): ChildProcess | string {
+  const [program, ...programArgs] = SCRIPT.test(path) ? [process.execPath, path, ...args] : [path, ...args];
   try {
-    const child = spawn(program, rest, {
+    const child = spawn(program, programArgs, {
       cwd,
       env: environment,
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "ignore"],

@@ -27,7 +27,7 @@ interface Flags {
 /** Plays a real session from client to Claude Code and back. Resolves to exit code 0 only if all checks passed. */
 export async function demo(argv: string[]): Promise<number> {
   const flags = readFlags(argv);
-  const problem = await prepare();
+  const problem = await installClaude();
   if (problem !== undefined) {
     console.error(`claude-agents-mcp: ${problem}`);
     return 1;
@@ -51,16 +51,16 @@ export async function demo(argv: string[]): Promise<number> {
 }
 
 /**
- * Installs Claude Code for the demo's server, whose environment is nearly empty. Resolves to the error message if there is no
- * Claude Code.
+ * Installs missing packages, with the user's environment: the demo's server has a nearly empty one. Resolves to the error
+ * message if there is no Claude Code.
  */
-async function prepare(): Promise<string | undefined> {
+async function installClaude(): Promise<string | undefined> {
   const environment = process.env;
   const { claudePath } = loadConfig({ argv: [], env: environment });
   const log = { warn: () => undefined };
-  const place = { environment, cacheFolder: cacheFolder(environment) };
-  const packages = new PackageCache(place);
-  const claude = new ClaudeLocator({ ...place, log, packages });
+  const location = { environment, cacheFolder: cacheFolder(environment) };
+  const packages = new PackageCache(location);
+  const claude = new ClaudeLocator({ ...location, log, packages });
   try {
     let reported = -1;
     const wanted = { environment: withClaudePath(environment, claudePath) };
@@ -76,18 +76,21 @@ async function prepare(): Promise<string | undefined> {
   }
 }
 
-/** `signal` aborts on a signal, and when the reader of the output is gone (`| head`). `code` returns the exit code then. */
+/**
+ * Aborts `signal` on SIGINT, SIGTERM and SIGHUP, and once the reader of `stdout` is gone (`| head`). `code` returns the exit
+ * code for that case.
+ */
 function watchEarlyEnd(): { readonly code: () => number; readonly signal: AbortSignal } {
   const early = new AbortController();
   let code = 1;
   process.stdout.on("error", () => early.abort());
-  for (const [name, its] of [
+  for (const [name, exitCode] of [
     ["SIGINT", 130],
     ["SIGTERM", 143],
     ["SIGHUP", 129],
   ] as const) {
     process.once(name, () => {
-      code = its;
+      code = exitCode;
       early.abort();
     });
   }
@@ -106,12 +109,13 @@ interface Run extends Flags {
 }
 
 /**
- * Rejects after `signal` aborts, but only once the server has ended, so that nothing writes to the folder of the demo any more.
+ * Plays the demo in `home`. After `signal` aborts, rejects only once the server has ended, so that no process writes to `home`
+ * any more.
  */
 async function run({ home, live, screen, signal }: Run): Promise<Ending> {
   const startedAt = performance.now();
   const project = await mkdtemp(join(home, "project-"));
-  // A repository, as in practice. Without git the demo runs all the same.
+  // A git repository, as in practice. Without git the demo runs all the same.
   await promisify(execFile)("git", ["init", "--quiet", project]).catch(() => undefined);
   const model = live ? undefined : await startScriptedModel();
   try {

@@ -1,6 +1,6 @@
 import { stateFolder } from "../config/state-folder.ts";
 import { CLIENTS, type Client, type Scope } from "../install/clients.ts";
-import { readCell, type Cell } from "../install/entries.ts";
+import { readEntryState, type EntryState } from "../install/entries.ts";
 import type { Invocation } from "../install/invocation.ts";
 import { createPlaces, type Places } from "../install/places.ts";
 import { findProgram } from "../security/find-program.ts";
@@ -12,8 +12,8 @@ interface Row {
   readonly title: string;
   /** True if the user's file or the program exists. */
   readonly found: boolean;
-  readonly user: Cell | null;
-  readonly project: Cell | null;
+  readonly user: EntryState | null;
+  readonly project: EntryState | null;
 }
 
 export async function listClients(json: boolean, invocation: (scope: Scope) => Promise<Invocation>): Promise<number> {
@@ -22,7 +22,7 @@ export async function listClients(json: boolean, invocation: (scope: Scope) => P
   const rows: Row[] = [];
   for (const client of CLIENTS) {
     const cell = async (scope: Scope) =>
-      readCell({ client, scope, places, stateFolder: folder }, await invocation(scope));
+      readEntryState({ client, scope, places, stateFolder: folder }, await invocation(scope));
     const [user, project] = [await cell("user"), await cell("project")];
     rows.push({ client: client.id, title: client.title, found: await isFound(client, places), user, project });
   }

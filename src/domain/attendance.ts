@@ -1,7 +1,8 @@
 import { z } from "zod";
 
 /**
- * Remaining bounds of unattended work: `leftMs` of running turns, `leftUsd` of cost. `over` names the bound that was passed.
+ * Remaining bounds of unattended work: `leftMs` of running turns, `leftUsd` of cost. `over` names the first bound that was
+ * reached.
  */
 export const UnattendedWork = z.object({
   leftMs: z.number(),
@@ -10,12 +11,12 @@ export const UnattendedWork = z.object({
 });
 export type UnattendedWork = z.infer<typeof UnattendedWork>;
 
-/**
- * Time without clients: `leftMs` is the time, ms, until a session that no client attends to becomes unattended; `work` is
- * present from then on.
- */
+/** State of a session that no client attends to: the session becomes unattended in `leftMs` ms, and has `work` from then on. */
 export const Attendance = z.object({ leftMs: z.number(), work: UnattendedWork.exactOptional() });
 
-/** Clients connected to this server that have called for the session: `caller` if any, `user` if any of them shows forms. */
+/**
+ * Approvers of a session at connected clients: `caller` is true if a client has named the session in a call, `user` if one of
+ * these clients can show forms.
+ */
 export const Reach = z.object({ caller: z.boolean(), user: z.boolean() });
 export type Reach = z.infer<typeof Reach>;

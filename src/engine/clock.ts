@@ -73,7 +73,7 @@ export class AwakeClock implements Clock {
   }
 }
 
-/** Runs `work` now, and again `everyMs` after each run. The returned function ends that, and waits for a running round. */
+/** Runs `work` now, and again `everyMs` after each run. The returned function stops the rounds, and waits for a running round. */
 export function repeatEvery(
   clock: Pick<Clock, "after">,
   everyMs: number,

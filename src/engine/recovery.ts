@@ -7,14 +7,14 @@ import { belongsToOtherDaemon } from "./shim-relation.ts";
 import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 
 /**
- * Finds abandoned sessions and takes them over. The only place that does. A takeover is a step like any other: `attached` if
- * this server can go on with the process, otherwise `recovered` (step/process.ts).
+ * Finds abandoned sessions and takes them over. No other code does. A takeover is a step like any other: its input is
+ * `attached` if this server can go on with the process, otherwise `recovered` (step/process.ts).
  */
 
-/** Maximum number of sessions taken over in one look. */
+/** Maximum number of sessions taken over in one sweep. */
 const MAX_TAKEOVERS = 50;
 
-/** True if recorded as at work by an owner that is dead, or has given the session up without a record. */
+/** True if the state says that the session is at work, but no living server owns the session. */
 export function isAbandoned({ owner, state }: Pick<SessionRecord, "owner" | "state">): boolean {
   return owner?.alive !== true && isAtWork(state);
 }
@@ -26,8 +26,8 @@ interface TakeoverContext extends Pick<Operator, "addsOnlyBounds" | "environment
 }
 
 /**
- * Decides how to go on with a session after its process has gone. A turn is neither rerun nor started if its prompt would be
- * refused, or if no client with the environment comes.
+ * Decides how to go on with a session after its process has gone. If the prompt of the turn would be refused, or no client with
+ * the environment comes, the turn is reported as lost: neither rerun nor started.
  */
 export async function judgeTakeover(
   record: SessionRecord,
@@ -39,7 +39,7 @@ export async function judgeTakeover(
   const lost = { record: { ...record, spec: { ...spec, onLost: "report" as const } }, mayStart: false };
   const environmentId = await waitForEnvironment(operator, runtime.environments, record);
   if (environmentId === undefined) return { ...lost, why: ENVIRONMENT_GONE };
-  // Judged without a process, because a process has to be started.
+  // Hides the lost process from `mayRun`, because a new one has to be started.
   const mayStart = await mayRun({ ...record, state: { ...state, process: { phase: "none" } } }, environmentId);
   return mayStart ? { record, mayStart, environmentId } : lost;
 }
@@ -74,12 +74,15 @@ export class Recovery {
     return takeOver;
   }
 
-  /** Takes over abandoned sessions and ends leftover processes, now and every `everyMs`. The returned function ends that. */
+  /**
+   * Takes over abandoned sessions and ends leftover processes, now and `everyMs` after each sweep. Call the returned function
+   * to stop.
+   */
   watch(everyMs: number): () => Promise<void> {
     const { clock, log } = this.#dependencies;
     return repeatEvery(clock, everyMs, async () => {
-      await this.#endSessions().catch((error: unknown) => log.warn("sweep failed", { error: String(error) }));
-      await this.#endProcesses().catch((error: unknown) =>
+      await this.#takeOverAbandoned().catch((error: unknown) => log.warn("sweep failed", { error: String(error) }));
+      await this.#endLeftovers().catch((error: unknown) =>
         log.warn("sweep of processes failed", { error: String(error) }),
       );
     });
@@ -87,7 +90,7 @@ export class Recovery {
 
   async #takeOver(record: SessionRecord): Promise<SessionRecord> {
     const { backend, ownership } = this.#dependencies;
-    // The record may be old: another node may have been quicker.
+    // Reads the record again, because another node may have taken the session over.
     const found = (await backend.rows.get(record.id)) ?? record;
     // A session of this server stays here, even after its lease has run out during sleep of the machine.
     if (
@@ -101,7 +104,7 @@ export class Recovery {
     return (await backend.rows.get(found.id)) ?? found;
   }
 
-  async #endSessions(): Promise<void> {
+  async #takeOverAbandoned(): Promise<void> {
     const { backend, log } = this.#dependencies;
     const found = await backend.leases.abandoned(MAX_TAKEOVERS);
     // Runs takeovers at once, because each may wait for its client. Logs a failed takeover, so that other sessions do not fail
@@ -114,7 +117,7 @@ export class Recovery {
   }
 
   /** Also ends processes that no session has recorded. */
-  async #endProcesses(): Promise<void> {
+  async #endLeftovers(): Promise<void> {
     const processes = await this.#dependencies.runtime.endAllLeftovers();
     if (processes > 0) this.#dependencies.log.warn("ended leftover processes of a dead server", { processes });
   }

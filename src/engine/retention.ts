@@ -29,7 +29,7 @@ interface Dependencies {
 }
 
 /**
- * Cleans up the store every `everyMs`; the returned function ends that, and waits for a running round. Failures are logged and
+ * Cleans up the store every `everyMs`; the returned function stops the rounds, and waits for a running round. Failures are logged and
  * retried in the next round.
  */
 export function startRetention(dependencies: Dependencies, retention: Retention): () => Promise<void> {

@@ -3,7 +3,7 @@ import type { Invocation } from "./invocation.ts";
 import type { Entry } from "./format.ts";
 import { PRODUCT } from "../domain/names.ts";
 
-/** Clients that `install` can configure: file, position in it, and entry. Reasons: docs/clients.md. */
+/** Clients that `install` can configure: file, place of the entry in the file, and entry. Reasons: docs/clients.md. */
 
 export type Scope = "user" | "project";
 
@@ -16,22 +16,22 @@ export interface Client {
   /** Program on PATH, if any. */
   readonly program?: string;
   readonly format: "json" | "toml";
-  /** Name of the table of servers. */
+  /** Key of the object or table that contains the servers. */
   readonly table: string;
   readonly files: Readonly<Partial<Record<Scope, (places: Places) => string>>>;
   readonly entry: (invocation: Invocation) => Entry;
   /** Setting that allows calls longer than `defaultMs`. Absent if unknown or not needed. */
   readonly timeout?: { readonly key: string; readonly unitMs: number; readonly defaultMs: number };
-  /** True if calls of any length return. Absent if a timeout exists, or may exist. */
+  /** True if the client waits for a call of any length. Absent if a timeout exists, or may exist. */
   readonly unlimited?: true;
-  /** Returns a link for browsers: the client adds the entry after a question. */
+  /** Returns a link for browsers. The client adds the entry once its user has confirmed. */
   readonly link?: (entry: Entry) => string;
   /**
-   * Kills `npx` during its installation; the leftover lock delays every `npx` for a minute. Advise an installed package
-   * instead.
+   * True if the client kills `npx` while `npx` installs this server; the leftover lock then delays every `npx` for a minute.
+   * `install` advises an installed package instead.
    */
   readonly breaksNpx?: true;
-  /** Further content of a new file. */
+  /** Content of a new file besides the entry. */
   readonly head?: Readonly<Record<string, string>>;
 }
 
@@ -51,7 +51,7 @@ const data =
   (places: Places) =>
     joined(places, applicationData(places), ...parts);
 
-/** Uses the folder in `variable`, otherwise `folder` in the home folder. */
+/** Path in the folder that the environment variable `variable` names, otherwise in `folder` of the home folder. */
 const inVariable =
   (variable: string, folder: readonly string[], ...parts: string[]) =>
   (places: Places) =>
@@ -86,7 +86,8 @@ export const CLIENTS: readonly Client[] = [
     format: "toml",
     table: "mcp_servers",
     files: { user: inVariable("CODEX_HOME", [".codex"], "config.toml"), project: project(".codex", "config.toml") },
-    // Without `required` Codex starts after a second without the tools. `codex exec` refuses tools that ask for approval.
+    // Without `required`, Codex goes on without the tools of a server that has not answered within a second. `codex exec`
+    // refuses tools that ask for approval.
     entry: (invocation) => ({
       ...plain(invocation),
       required: true,
@@ -189,7 +190,7 @@ export const CLIENTS: readonly Client[] = [
   },
 ];
 
-/** Returns clients that a word other than an id may mean. */
+/** Finds the clients that `word` may mean by title, program or alias. */
 export function clientsMeant(word: string): readonly Client[] {
   const letters = (name: string) => name.toLowerCase().replaceAll(/[^a-z]/g, "");
   const names = ({ aliases, program, title }: Client) => [title, program ?? title, ...aliases];

@@ -9,14 +9,14 @@ import { findProgram } from "../security/find-program.ts";
 
 /** Finds entries of this server in clients' files, and the program that each starts. */
 
-export interface Cell {
+export interface EntryState {
   readonly file: string;
   readonly state: Presence | "unreadable";
   readonly problem?: string;
 }
 
 /** Compares the entry in the file with the entry of `install`. Returns `null` if the client has no such scope. */
-export async function readCell(aim: Aim, invocation: Invocation): Promise<Cell | null> {
+export async function readEntryState(aim: Aim, invocation: Invocation): Promise<EntryState | null> {
   const file = fileOf(aim);
   if (file === undefined) return null;
   const read = await tryRead(async () => readPresence(aim, aim.client.entry(invocation)));
@@ -35,16 +35,16 @@ export type Target =
   | { readonly kind: "npx"; readonly spec: string }
   /** No program: the client connects to a server over HTTP. */
   | { readonly kind: "http" }
-  /** A command with variables, known only to the client. */
+  /** A command with variables that only the client can replace. */
   | { readonly kind: "variable" }
-  /** An unreadable file. `problem` begins with its path. */
+  /** A file that cannot be read. `problem` begins with the path of the file. */
   | { readonly kind: "unreadable"; readonly problem: string };
 
-export interface Started {
+export interface StartedProgram {
   readonly target: Target;
   /** Arguments after the program, script or package. */
   readonly words: readonly string[];
-  /** Variables set by the entry. Without values that contain variables of the client. */
+  /** Environment variables in the entry, except values that only the client can complete. */
   readonly env: Readonly<Record<string, string>>;
   /** The whole entry. */
   readonly entry: JsonObject;
@@ -56,7 +56,7 @@ export function isVariable(word: string): boolean {
 }
 
 /** Returns `undefined` if the client has no such scope, or the file no entry. */
-export async function readStarted(aim: Aim, running: Running): Promise<Started | undefined> {
+export async function readStartedProgram(aim: Aim, running: Running): Promise<StartedProgram | undefined> {
   if (fileOf(aim) === undefined) return undefined;
   const read = await tryRead(async () => readEntry(aim));
   if ("problem" in read) return { target: { kind: "unreadable", ...read }, words: [], env: {}, entry: {} };
@@ -85,7 +85,7 @@ function variablesOf(entry: JsonObject, own: Running["env"]): Record<string, str
   );
 }
 
-type FoundTarget = Pick<Started, "target" | "words">;
+type FoundTarget = Pick<StartedProgram, "target" | "words">;
 
 async function findTarget(
   program: string | undefined,
@@ -94,7 +94,7 @@ async function findTarget(
 ): Promise<FoundTarget> {
   if (program === undefined) return { target: { kind: "http" }, words: [] };
   const name = basename(program.replaceAll("\\", "/")).replace(/\.(?:exe|cmd)$/i, "");
-  // Flags of Node may have values before the script.
+  // A flag of Node may have a value before the script, so every word without a hyphen is a candidate.
   const named = args.flatMap((word, at) => (word.startsWith("-") ? [] : [{ word, at }]));
   const [first = { word: "", at: args.length }] = named;
   const started = name === "npx" || name === "node" ? [program, first.word] : [program];
@@ -141,13 +141,13 @@ async function onPath(program: string, { env, platform }: Running): Promise<stri
   return found.find((file) => file !== undefined);
 }
 
-/** Returns "this" if this installation runs from the package runner's folder, with an equal `spec`. */
+/** Returns "this" if npx has started this installation too, from a package with an equal `spec`. */
 async function packageTarget(spec: string, running: Running): Promise<Target> {
   const own = await invocationOf({ ...running, shared: false }, []);
   return own.args.includes(spec) ? { kind: "this" } : { kind: "npx", spec };
 }
 
-/** Returns `problem` if the file is unreadable. */
+/** Returns `problem` if the file cannot be read or parsed. */
 async function tryRead<T>(read: () => Promise<T>): Promise<{ readonly value: T } | { readonly problem: string }> {
   try {
     return { value: await read() };

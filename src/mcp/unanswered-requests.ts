@@ -3,11 +3,11 @@ import type { Fields } from "./message.ts";
 export type Id = string | number;
 
 const CANCELLED = "notifications/cancelled";
-/** Confirms a listen request. The result follows only when listening ends. */
+/** Notification that accepts a listen request. The result follows only when listening ends. */
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
-/** Unanswered requests of one client. Ids are unique. */
+/** Unanswered requests of one client. Callers refuse a request with the id of an open request, so ids are unique. */
 export class UnansweredRequests {
   readonly #open = new Set<Id>();
 
@@ -40,7 +40,10 @@ export class UnansweredRequests {
   }
 }
 
-/** Refuses a duplicate id: the SDK would send both answers to one request, or end only one request when the client leaves. */
+/**
+ * Error text for a duplicate id. The SDK would send both answers to one request, or end only one request when the client
+ * leaves.
+ */
 export function duplicateIdText(where: "batch" | "connection" | "session"): string {
   return `Invalid request: id: used by another open request of this ${where}. Give each request its own id.`;
 }

@@ -7,7 +7,7 @@ import { firstPart, HelloQueue } from "./hello-queue.ts";
 interface SocketHandlers {
   frame(connection: Connection, frame: Frame): void;
   closed(connection: Connection): void;
-  /** Called if the socket could not take a connection. Other connections go on. */
+  /** Reports that a connection was not accepted, or that the socket was removed and bound again. Open connections go on. */
   fault(message: string): void;
 }
 
@@ -16,22 +16,22 @@ const CLOSE_MS = 1_000;
 const LOOK_MS = 5_000;
 const MAX_CONNECTIONS = 64;
 
-/** Socket of a shim. Reads only few connections at a time before their hello. */
+/** Socket of a shim. Limits how many connections are read before their hello (`HelloQueue`). */
 export class ShimSocket {
   readonly connections = new Set<Connection>();
   readonly #handlers: SocketHandlers;
   readonly #hellos = new HelloQueue();
   #server: Server | undefined;
-  #looking: NodeJS.Timeout | undefined;
+  #watchTimer: NodeJS.Timeout | undefined;
 
   constructor(handlers: SocketHandlers) {
     this.#handlers = handlers;
   }
 
-  /** Binds `path`, again after its removal. Rejects with the system error. */
+  /** Binds `path`, and again each time the file is removed. Rejects with the system error of the first attempt. */
   async listen(path: string): Promise<void> {
     await this.#bind(path);
-    this.#looking = setInterval(() => {
+    this.#watchTimer = setInterval(() => {
       if (existsSync(path)) return;
       // Closes the old server first, because closing removes the file at its path.
       this.#server?.close();
@@ -52,7 +52,7 @@ export class ShimSocket {
       server.listen(path, resolve);
     });
     chmodSync(path, 0o600);
-    // Node could not accept a connection, for want of descriptors.
+    // Emitted if Node cannot accept a connection, for example without free file descriptors.
     server.on("error", ({ message }) => this.#handlers.fault(message));
   }
 
@@ -60,7 +60,7 @@ export class ShimSocket {
   async close(): Promise<void> {
     await new Promise<void>((resolve) => {
       setTimeout(resolve, CLOSE_MS);
-      clearInterval(this.#looking);
+      clearInterval(this.#watchTimer);
       this.#server?.close(() => resolve());
       for (const connection of this.connections) connection.end();
     });

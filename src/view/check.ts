@@ -3,7 +3,7 @@ import { fitRequests, wholeRequestSizes, type PendingRequest } from "./pending-r
 import type { ShownEvent } from "./event.ts";
 import { EXPENDABLE_OF_RESULT, SEE_RESULT } from "./result.ts";
 import { fit, fitList, jsonBytes } from "./size.ts";
-import { applyChange, changeFor, partsOf, type Form } from "./event-list.ts";
+import { applyChange, changeFor, partsOf, type ListForm } from "./event-list.ts";
 
 /**
  * Builds the answer of `claude_code_check` for a session within its byte budget. Open requests come first, in full if possible,
@@ -12,7 +12,7 @@ import { applyChange, changeFor, partsOf, type Form } from "./event-list.ts";
  */
 
 export interface CheckMaterial {
-  readonly form: Form;
+  readonly form: ListForm;
   /** `head` and `tail` stand before and after the events. Both are small and never cut. */
   readonly head: JsonObject;
   readonly tail: JsonObject;
@@ -125,9 +125,9 @@ function takeEvents({ events, form, result }: CheckMaterial, listed: ListedReque
     const event = form.mode === "minimal" ? withoutListed(each, listed) : each;
     if (!event || each === lastWords) continue;
     const change = changeFor(taken, repeatsResult(event, result) ? seeResult(event) : event, form);
-    const bytes = change.ended.reduce(
+    const bytes = change.replacements.reduce(
       (sum, [place, ended]) => sum + jsonBytes(ended) - jsonBytes(taken[place]),
-      change.rest ? jsonBytes(change.rest) + 1 : 0,
+      change.appended ? jsonBytes(change.appended) + 1 : 0,
     );
     if (bytes > left) {
       if (taken.length > 0) return { taken, cut: false, next: event.id };

@@ -3,8 +3,8 @@ import type { JsonObject } from "../domain/json.ts";
 import type { ResponseMode, ShownEvent } from "./event.ts";
 
 /**
- * Merges events into a list, in the form wanted by the caller. In mode `minimal` a tool call, the text before the call and the
- * outcome become a single event. An outcome stays alone if an earlier answer has the call.
+ * Adds events to a list, in the form that the caller wants. In mode `minimal` a tool call, the text before the call and the
+ * outcome become a single event. An outcome stays an event of its own if an earlier answer had the call.
  */
 
 /** Parts of the answer to include. */
@@ -21,35 +21,36 @@ export interface Include {
   readonly progressEvents: boolean;
 }
 
-export interface Form {
+export interface ListForm {
   readonly mode: ResponseMode;
   readonly include: Include;
   /** Id of the request answered by this call. */
   readonly answered?: string;
 }
 
-/** Change of the list by one more event. */
+/** Change of the list by one further event. */
 export interface ListChange {
   /** Replacements in the list, by index: a call with its outcome, or a text with its call. */
-  readonly ended: readonly (readonly [place: number, event: ShownEvent])[];
+  readonly replacements: readonly (readonly [place: number, event: ShownEvent])[];
   /** Event to append. */
-  readonly rest: ShownEvent | undefined;
+  readonly appended: ShownEvent | undefined;
 }
 
-export function changeFor(list: readonly ShownEvent[], event: ShownEvent, { mode, include }: Form): ListChange {
+export function changeFor(list: readonly ShownEvent[], event: ShownEvent, { mode, include }: ListForm): ListChange {
   const updated = mode === "full" ? undefined : replaceProgress(list, event);
-  const { ended, rest } = updated ?? (mode === "minimal" ? mergeEvent(list, event) : { ended: [], rest: event });
-  return { ended, rest: rest && isWanted(rest, include) ? rest : undefined };
+  const change = updated ?? (mode === "minimal" ? mergeEvent(list, event) : { replacements: [], appended: event });
+  const { appended, replacements } = change;
+  return { replacements, appended: appended && isWanted(appended, include) ? appended : undefined };
 }
 
-export function changesNothing({ ended, rest }: ListChange): boolean {
-  return ended.length === 0 && rest === undefined;
+export function changesNothing({ appended, replacements }: ListChange): boolean {
+  return replacements.length === 0 && appended === undefined;
 }
 
 /** Applies the change to `list`. */
-export function applyChange(list: ShownEvent[], { ended, rest }: ListChange): void {
-  for (const [place, event] of ended) list[place] = event;
-  if (rest) list.push(rest);
+export function applyChange(list: ShownEvent[], { appended, replacements }: ListChange): void {
+  for (const [place, event] of replacements) list[place] = event;
+  if (appended) list.push(appended);
 }
 
 function isWanted({ type }: ShownEvent, { progressEvents, terminalEvents }: Include): boolean {
@@ -62,12 +63,15 @@ function isWanted({ type }: ShownEvent, { progressEvents, terminalEvents }: Incl
  * request.
  */
 function replaceProgress(list: readonly ShownEvent[], event: ShownEvent): ListChange | undefined {
-  const standing = progressKey(event);
-  if (standing === undefined || progressKey(list.at(-1)) !== standing) return undefined;
-  return { ended: [[list.length - 1, event]], rest: undefined };
+  const key = progressKey(event);
+  if (key === undefined || progressKey(list.at(-1)) !== key) return undefined;
+  return { replacements: [[list.length - 1, event]], appended: undefined };
 }
 
-/** Kinds of notices that report progress. Notices of another kind are separate news, even if they differ only in a number. */
+/**
+ * Kinds of notices that report progress. A notice of another kind is news, even if it differs from the last one only in a
+ * number.
+ */
 const PROGRESS_KINDS: readonly unknown[] = ["retry", "waiting"] satisfies NoticeKind[];
 
 function progressKey(event: ShownEvent | undefined): string | undefined {
@@ -76,23 +80,23 @@ function progressKey(event: ShownEvent | undefined): string | undefined {
 }
 
 function mergeEvent(list: readonly ShownEvent[], event: ShownEvent): ListChange {
-  return joinWords(list, event) ?? endCalls(list, event);
+  return joinTextAndCall(list, event) ?? endCalls(list, event);
 }
 
 /**
  * Joins a text and the tool call after it. Claude Code sends them one by one, but both belong to a single response of the
  * model.
  */
-function joinWords(list: readonly ShownEvent[], { data, id, type }: ShownEvent): ListChange | undefined {
+function joinTextAndCall(list: readonly ShownEvent[], { data, id, type }: ShownEvent): ListChange | undefined {
   const last = list.at(-1);
   if (last?.type !== "output" || type !== "output") return undefined;
   const { agentId, text, ...beside } = last.data;
-  const isWords = text !== undefined && Object.keys(beside).length === 0;
-  if (!isWords || data["tool"] === undefined || data["text"] !== undefined || data["agentId"] !== agentId)
+  const isTextOnly = text !== undefined && Object.keys(beside).length === 0;
+  if (!isTextOnly || data["tool"] === undefined || data["text"] !== undefined || data["agentId"] !== agentId)
     return undefined;
   const [call, ...others] = partsOf(data).map((part) => callOfEvent(part, id));
   const joined = { text, ...call, ...(others.length > 0 && { others }) };
-  return { ended: [[list.length - 1, { ...last, data: joined }]], rest: undefined };
+  return { replacements: [[list.length - 1, { ...last, data: joined }]], appended: undefined };
 }
 
 /** Prepares a call for showing under the id of another event: `inputEventId` is the event with the full input. */
@@ -109,12 +113,12 @@ function endCalls(list: readonly ShownEvent[], event: ShownEvent): ListChange {
     if (call) ended.set(place, { ...call, data: withOutcome(call.data, outcome, event.id) });
     return call === undefined;
   });
-  if (ended.size === 0) return { ended: [], rest: event };
+  if (ended.size === 0) return { replacements: [], appended: event };
   const [first, ...others] = left;
   const { agentId } = event.data;
   const beside = { ...(others.length > 0 && { others }), ...(agentId !== undefined && { agentId }) };
-  const rest = first && { ...event, data: { ...first, ...beside } };
-  return { ended: [...ended], rest };
+  const appended = first && { ...event, data: { ...first, ...beside } };
+  return { replacements: [...ended], appended };
 }
 
 /** Returns all calls, or all outcomes, of an event: the first is in the event itself, the rest in `others`. */

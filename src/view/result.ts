@@ -6,7 +6,7 @@ import type { FailureCategory } from "../domain/turn.ts";
 import { UNREADABLE } from "../domain/unreadable.ts";
 import { roundUsd, tokensOf } from "../domain/usage.ts";
 import { briefInput } from "./brief.ts";
-import type { Form } from "./event-list.ts";
+import type { ListForm } from "./event-list.ts";
 
 /** Fields to drop first if a result is too large. The text is cut before any field is dropped. */
 export const EXPENDABLE_OF_RESULT = ["modelUsage", "usage", "permissionDenials", "structuredOutput"];
@@ -149,7 +149,7 @@ export function typeOfEnd({ outcome }: TurnEnded): "result" | "error" {
 }
 
 /** Reduces a result to the fields in `include`. */
-export function selectFields(result: JsonObject, { include, mode }: Form): JsonObject {
+export function selectFields(result: JsonObject, { include, mode }: ListForm): JsonObject {
   const { usage, modelUsage, structuredOutput, ...rest } = withBriefDenials(result);
   const isShort = mode === "minimal" && include.usage !== true;
   return defined({

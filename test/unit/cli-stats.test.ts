@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { inWords, readSession } from "../../src/cli/sessions/stats.ts";
+import { inWords, tallySession } from "../../src/cli/sessions/stats.ts";
 import { Tally } from "../../src/usage/tally.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { SessionLog } from "../../src/engine/ports.ts";
@@ -66,7 +66,7 @@ async function reportOn(logs: readonly (readonly [seconds: number, event: Sessio
     const { record } = await node.rows.create(session());
     const lease = await claimLease(node, record.id);
     for (const [seconds, event] of log) await write(node, lease, [event], T0 + seconds * 1000);
-    await readSession(node, (await node.rows.get(record.id))!, since, tally);
+    await tallySession(node, (await node.rows.get(record.id))!, since, tally);
   }
   return tally.report();
 }
@@ -213,7 +213,7 @@ describe("the usage report", () => {
       },
     };
     const tally = new Tally();
-    await readSession({ log }, (await node.rows.get(record.id))!, 0, tally);
+    await tallySession({ log }, (await node.rows.get(record.id))!, 0, tally);
     expect([tally.report().tokens.input, read]).toEqual([7, [1002]]);
   });
 

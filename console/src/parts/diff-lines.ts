@@ -2,7 +2,7 @@ import { diffArrays, structuredPatch } from "diff";
 import type { JsonObject } from "../../../src/domain/json.ts";
 import { isObject, numberAt, objectsAt } from "./json.ts";
 
-/** Computes changes of a file as lines to show. */
+/** Turns changes of a file into lines to show. */
 
 export interface Hunk {
   readonly oldStart: number;
@@ -19,7 +19,8 @@ export interface DiffLine {
 }
 
 /**
- * Above `MAX_EDITS` or `MAX_LENGTH` all lines count as removed and added, because the shortest diff of huge texts takes long.
+ * Above `MAX_EDITS` changed lines or `MAX_LENGTH` characters, all lines count as removed and added, because the shortest diff
+ * of huge texts takes long.
  */
 const MAX_EDITS = 1_000;
 const MAX_LENGTH = 200_000;
@@ -56,8 +57,8 @@ export function hunksReported(output: JsonObject | undefined): readonly Hunk[] |
 }
 
 /**
- * `numbered`: the hunks have line numbers of the file. Otherwise they cover an unknown part of the file, and numbers are left
- * out.
+ * Set `numbered` if `hunks` count lines from the beginning of the file. Otherwise they cover an unknown part of the file, and
+ * line numbers are left out.
  */
 export function linesToShow(hunks: readonly Hunk[], numbered: boolean): readonly DiffLine[] {
   return hunks.flatMap((hunk, at): DiffLine[] => [
@@ -79,7 +80,7 @@ function linesOfHunk({ lines, newStart, oldStart }: Hunk, numbered: boolean): Di
   });
 }
 
-export function countOf(lines: readonly DiffLine[]): { readonly added: number; readonly removed: number } {
+export function countChanges(lines: readonly DiffLine[]): { readonly added: number; readonly removed: number } {
   const count = (kind: DiffLine["kind"]) => lines.filter((line) => line.kind === kind).length;
   return { added: count("added"), removed: count("removed") };
 }
@@ -97,9 +98,9 @@ export interface LineRun {
 const COMPARE_TIMEOUT_MS = 300;
 
 export function changedLines(before: string, after: string): LineRun[] {
-  // True if a final newline adds no line: in a new file, or if both texts end with a newline.
-  const isBothEnded = before === "" || (before.endsWith("\n") && after.endsWith("\n"));
-  const [old, now] = [before, after].map((text) => splitLines(text, isBothEnded));
+  // A final newline is no change in a new file, or if both texts end with a newline.
+  const ignoresFinalNewline = before === "" || (before.endsWith("\n") && after.endsWith("\n"));
+  const [old, now] = [before, after].map((text) => splitLines(text, ignoresFinalNewline));
   const changes = diffArrays(old ?? [], now ?? [], { timeout: COMPARE_TIMEOUT_MS });
   if (!changes) return [run("removed", old), run("added", now)];
   return changes.map(({ added, removed, value }) => run(added ? "added" : removed ? "removed" : "same", value));
@@ -109,7 +110,7 @@ function run(kind: LineRun["kind"], lines: readonly string[] = []): LineRun {
   return { kind, lines };
 }
 
-function splitLines(text: string, isEnded: boolean): string[] {
+function splitLines(text: string, ignoresFinalNewline: boolean): string[] {
   if (text === "") return [];
-  return (isEnded && text.endsWith("\n") ? text.slice(0, -1) : text).split("\n");
+  return (ignoresFinalNewline && text.endsWith("\n") ? text.slice(0, -1) : text).split("\n");
 }

@@ -1,5 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
-import { countOf, linesToShow, type DiffLine, type Hunk } from "./diff-lines.ts";
+import { countChanges, linesToShow, type DiffLine, type Hunk } from "./diff-lines.ts";
 import { displayText } from "./text.ts";
 import { classNames } from "./class-names.ts";
 import styles from "./diff.module.css";
@@ -18,7 +18,7 @@ const SHOWN = 200;
 export function Change({ hunks, numbered = false, path }: Props) {
   const [isAsked, setAsked] = useState(false);
   const lines = useMemo(() => linesToShow(hunks, numbered), [hunks, numbered]);
-  const { added, removed } = countOf(lines);
+  const { added, removed } = countChanges(lines);
   const shown = isAsked ? lines : lines.slice(0, SHOWN);
   return (
     <figure class={styles["diff"]}>

@@ -88,9 +88,9 @@ function OpenBody({ draft, request }: { readonly request: PendingRequest; readon
     <div>
       <AgentLine request={request} />
       {request.type === "permission" && <InputShown request={request} />}
-      {request.type === "plan" && <PlanForm {...form} about={<About request={request} mayAnswer={form.mayAnswer} />} />}
+      {request.type === "plan" && <PlanForm {...form} facts={<About request={request} mayAnswer={form.mayAnswer} />} />}
       {request.type === "question" && (
-        <QuestionForm {...form} about={<About request={request} mayAnswer={form.mayAnswer} />} />
+        <QuestionForm {...form} facts={<About request={request} mayAnswer={form.mayAnswer} />} />
       )}
       {request.type === "permission" && <About request={request} mayAnswer={form.mayAnswer} />}
       {request.type === "permission" && <PermissionForm {...form} />}

@@ -7,7 +7,7 @@ import { isSignedOut } from "./me.ts";
 
 /**
  * The only stream of the page, because browsers limit the connections to a server. Views share `connection`, `requests` and the
- * followed session. Reconnects by itself and continues after the last received event.
+ * followed session. Reconnects without help; only the log of the followed session then continues after its last received event.
  */
 
 /** State of the stream; `lost` means that the server is unreachable and reconnection goes on. */
@@ -91,7 +91,7 @@ async function keepListening(ended: AbortSignal): Promise<void> {
       // Ends only if signed out: another tab may be signing in, and a 401 for the old key is temporary.
       if (error instanceof ApiProblem && error.status === 401 && isSignedOut.value) return;
     }
-    // Closed by the page to follow another session: reconnects at once, without a message.
+    // Aborted by the page, for example to follow another session: reconnects at once, without a message.
     if (own.signal.aborted) continue;
     connection.value = "lost";
     await backoff.pause();

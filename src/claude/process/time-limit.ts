@@ -9,12 +9,12 @@ export function unlessWithin(ms: number, onLate: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Time limit for the end of a killed process, ms: a start may hang, or the kernel may hold the process. */
+/** Time limit for the end of a killed process, ms. Needed because a start may hang, or the kernel may hold the process. */
 const KILLED_MS = 10_000;
 
 /** Ends all waits for a process that is no longer wanted. */
 export class KillSwitch {
-  /** Resolves with a sentence if the process still runs `KILLED_MS` after the kill. */
+  /** Resolves with an error text `KILLED_MS` after `kill`, even if the process has ended: race it against the end. */
   readonly overdue: Promise<string>;
   isOverdue = false;
   readonly #controller = new AbortController();
@@ -24,7 +24,7 @@ export class KillSwitch {
     this.overdue = new Promise((resolve) => (this.#onOverdue = resolve));
   }
 
-  /** Aborts at the kill. */
+  /** Aborts once `kill` is called. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }

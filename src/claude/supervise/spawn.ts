@@ -28,13 +28,16 @@ interface SpawnerOptions {
 }
 
 interface ProcessStart {
-  /** Finds the process again. Unique in the store. */
+  /** Id by which the process is found again, in its shim or by its tag. Unique in the store. */
   readonly name: string;
-  /** Words before the command, see `wrapCommand`. The supervised pid is then the wrapper's, with the command below. */
+  /**
+   * Wrapper command with arguments, see `wrapCommand`. With a wrapper, the supervised pid is the wrapper's, and the command is
+   * a child of the wrapper.
+   */
   readonly wrapper?: readonly string[];
   /** Epoch of the session; 0 for a spare. */
   readonly epoch?: number;
-  /** Environment record of the process, which the shim gives to the next owner. Without `record`, the next owner gets none. */
+  /** Environment record of the process, which the shim hands to the next owner. Default: {}. */
   readonly record?: Variables;
 }
 
@@ -57,7 +60,7 @@ export class Spawner {
     this.shims = shim && new Shims(shim, needsReaper ? reaperProgram(prlimit) : undefined);
   }
 
-  /** Starts reaper and shim ahead of the first process. Throws as `spawn` does. */
+  /** Starts reaper and shim ahead of the first process. Rejects if the reaper cannot start. */
   async startGuards(): Promise<void> {
     this.#reaper?.ready();
     await this.shims?.own();
@@ -89,7 +92,7 @@ export class Spawner {
     });
     // Prevents an uncaught error; `#follow` reports the failed spawn.
     child.on("error", () => undefined);
-    // Out of file descriptors, Node makes no pipes.
+    // Without free file descriptors, Node creates no pipes.
     if (!hasPipe(child.stdin)) throw new Error(outOfDescriptorsText());
     child.stdin.on("error", () => undefined);
     const followed = this.#follow(child, tag);

@@ -7,7 +7,7 @@ import { isoTime, jsonLine, isTurnAbandoned, statusWord, count, duration, stripC
 
 const FLAGS = { cwd: { type: "string" }, since: { type: "string" }, json: { type: "boolean" } } as const;
 
-/** Prints counts, durations and error rates of sessions. */
+/** Prints figures of sessions: counts, durations, error rates, tokens and cost. */
 export async function stats(argv: string[]): Promise<number> {
   const { values } = readArguments("sessions stats", argv, { options: FLAGS });
   const cwd = values.cwd === undefined ? undefined : resolve(values.cwd);
@@ -17,7 +17,7 @@ export async function stats(argv: string[]): Promise<number> {
   await withStoreIfAny(
     values,
     async (store) => {
-      for await (const record of allSessions(store, query)) await readSession(store, record, since ?? 0, tally);
+      for await (const record of allSessions(store, query)) await tallySession(store, record, since ?? 0, tally);
     },
     () => undefined,
   );
@@ -27,8 +27,8 @@ export async function stats(argv: string[]): Promise<number> {
   return 0;
 }
 
-/** Counts the session, and its events since `since`, ms since the epoch. */
-export async function readSession(
+/** Adds a session to `tally`, with its events since `since`, ms since the epoch. */
+export async function tallySession(
   store: Pick<Store, "log">,
   record: SessionRecord,
   since: number,
@@ -40,7 +40,7 @@ export async function readSession(
 
 /** Formats the figures for people: totals, then tables of tools, requests and models. */
 
-const LABEL = 10;
+const LABEL_WIDTH = 10;
 
 export function inWords(report: Report): string {
   if (report.sessions.total === 0) return "No session matches.\n";
@@ -64,7 +64,7 @@ function figures({ apiRetries, crashes, requests: { open }, sessions, tokens, tu
     ["Retries", `${count(apiRetries, "retry", "retries")} of the API`],
     ["Crashes", `${count(crashes, "process", "processes")} ended unexpectedly`],
   ];
-  return lines.map(([label, text]) => `${label.padEnd(LABEL)}${text}\n`).join("");
+  return lines.map(([label, text]) => `${label.padEnd(LABEL_WIDTH)}${text}\n`).join("");
 }
 
 function tools(report: Report): string {
@@ -91,7 +91,7 @@ function models(report: Report): string {
   );
 }
 
-/** Formats a table: words left, numbers right from column `numbersFrom`. Returns "" without lines. */
+/** Formats a table: words aligned left, numbers right from column `numbersFrom`. Returns "" if `lines` is empty. */
 function table(head: readonly string[], lines: readonly (readonly string[])[], numbersFrom: number): string {
   if (lines.length === 0) return "";
   const shown = [head, ...lines].map((line) => line.map((cell) => stripControls(cell).replaceAll(/\s/g, " ")));

@@ -8,10 +8,10 @@ import type { ReadableSession, EndOfTurn } from "../readable-session.ts";
 
 /** Parts of a blocking call's answer besides messages: open requests and failures. Also records the start of the call. */
 
-const HOW =
+const NEXT_STEP =
   "Answer each of actions[] with claude_code_check (until: end, cursor: nextCursor); it then waits for the rest.";
 
-/** Returns open requests in the form of `claude_code_check`, for a call returning before the end of its turn. */
+/** Returns open requests in the form of `claude_code_check`, for a call that returns before its turn has ended. */
 export async function readOpenRequests(
   view: ReadableSession,
   { cursor, maxBytes }: { cursor: number; maxBytes: number },
@@ -24,15 +24,15 @@ export async function readOpenRequests(
   const { actions, status, truncated, truncatedFields } = check;
   const cut = truncated === undefined ? {} : { truncated, truncatedFields };
   // Callers must not cut this answer: its requests count as shown.
-  return { status, actions, nextCursor: cursor, next: HOW, ...cut };
+  return { status, actions, nextCursor: cursor, next: NEXT_STEP, ...cut };
 }
 
 /** Maximum size of a failure message of the API or Claude Code, bytes of JSON. */
 const MAX_MESSAGE_BYTES = 2_048;
 
 /**
- * Describes a failed turn: `error` in words (kind and message), the other fields for programs. `answer` is the result as
- * presented.
+ * Describes a failed turn: `error` for people (kind and message), the other fields for programs. `answer` is the presented
+ * result of the turn.
  */
 export function failureOf(end: EndOfTurn, answer: JsonObject): { readonly error: string } & JsonObject {
   const { category } = end.data;
@@ -42,7 +42,7 @@ export function failureOf(end: EndOfTurn, answer: JsonObject): { readonly error:
   return category === undefined ? { error } : { error, category, retryable, advice };
 }
 
-/** Describes the failure in a sentence. */
+/** Describes a failed turn in one sentence: outcome, kind and message. */
 export function describeFailure(end: EndOfTurn, answer: JsonObject): string {
   const { outcome } = end.data;
   const { kind, said } = causeOf(end, answer);

@@ -45,7 +45,7 @@ export class Conversation {
     for (const part of visibleParts(message)) await this.#report(this.#keep(part));
   }
 
-  /** Keeps the parts of a message streamed before a form, without sending them again. */
+  /** Keeps the parts of a message of an earlier round, without sending them again. A form ends a round of the call. */
   recall(message: JsonObject): void {
     for (const part of visibleParts(message)) this.#last = oneLine(this.#keep(part)?.line ?? this.#last, LINE);
   }

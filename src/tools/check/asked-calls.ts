@@ -5,7 +5,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
 import { briefInput } from "../../view/brief.ts";
 import type { ShownEvent } from "../../view/event.ts";
-import { callOfEvent, endCall, partsOf, type Form } from "../../view/event-list.ts";
+import { callOfEvent, endCall, partsOf, type ListForm } from "../../view/event-list.ts";
 import type { ReadableSession } from "../readable-session.ts";
 
 /** Request with the event that has its full input. */
@@ -21,14 +21,14 @@ interface FullRequest {
 export class AskedCalls {
   readonly #view: ReadableSession;
   readonly #from: number;
-  readonly #form: Form;
+  readonly #form: ListForm;
   readonly #requests = new Map<string, FullRequest>();
   /** Denials with a reason in an event: ids of requests, and of calls denied without a request. */
   readonly #denied = new Set<string>();
   #isLookedUp = false;
 
   /** `from` is the first event of the answer. */
-  constructor(view: ReadableSession, from: number, form: Form) {
+  constructor(view: ReadableSession, from: number, form: ListForm) {
     this.#view = view;
     this.#from = from;
     this.#form = form;
@@ -99,7 +99,7 @@ export class AskedCalls {
 const Denied = z.object({ tool_use_id: z.string() });
 
 /** Returns the id of the request, or else of the call, if the event shows the reason of a denial in minimal mode. */
-function deniedBy({ data, type }: StoredEvent, { include }: Form): string | undefined {
+function deniedBy({ data, type }: StoredEvent, { include }: ListForm): string | undefined {
   if (type === "notice" && data.kind === "denial")
     return include.progressEvents ? Denied.safeParse(data.details).data?.tool_use_id : undefined;
   if (type !== "permission.answered" && type !== "question.answered") return undefined;

@@ -3,7 +3,7 @@ import { requestOf, type StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { presentEvent, timeOf, type ShownEvent } from "../../view/event.ts";
 import { referToResult, typeOfEnd, selectFields } from "../../view/result.ts";
-import { applyChange, changeFor, changesNothing, type Form } from "../../view/event-list.ts";
+import { applyChange, changeFor, changesNothing, type ListForm } from "../../view/event-list.ts";
 import { AskedCalls } from "./asked-calls.ts";
 import { readEnd, type EndOfTurn, type ReadableSession } from "../readable-session.ts";
 
@@ -32,7 +32,12 @@ export interface ShownEvents {
 }
 
 /** Reads events until `maxEvents` are shown; skips events without use to callers. */
-export async function readShown(view: ReadableSession, range: Range, form: Form, last: LastTurn): Promise<ShownEvents> {
+export async function readShown(
+  view: ReadableSession,
+  range: Range,
+  form: ListForm,
+  last: LastTurn,
+): Promise<ShownEvents> {
   const end = range.upTo + 1;
   if (!form.include.events) return { events: [], next: Math.max(range.from, end), resetTo: undefined };
   const events: ShownEvent[] = [];
@@ -73,7 +78,7 @@ async function* eventsOf(view: ReadableSession, { from, maxEvents, upTo }: Range
 }
 
 /** Hides a request answered by this call and its answer, in minimal mode. */
-function show(event: StoredEvent, { answered, mode }: Form): ShownEvent | undefined {
+function show(event: StoredEvent, { answered, mode }: ListForm): ShownEvent | undefined {
   const isAnswer = event.type === "permission.answered" || event.type === "question.answered";
   const isOwn = isAnswer ? event.data.by === CALLER && event.data.requestId === answered : isAsked(event, answered);
   return isOwn && mode === "minimal" ? undefined : presentEvent(event, mode);
@@ -87,7 +92,7 @@ function isAsked(event: StoredEvent, requestId: string | undefined): boolean {
 async function showEnd(
   view: ReadableSession,
   event: EndOfTurn,
-  form: Form,
+  form: ListForm,
   last: LastTurn,
 ): Promise<ShownEvent | undefined> {
   const result = event.id === last.eventId ? last.result : undefined;

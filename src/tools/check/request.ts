@@ -3,13 +3,13 @@ import { invalidArgument } from "../../domain/error.ts";
 import type { WaitUntil } from "../../engine/api.ts";
 import type { ToolLimits } from "../define.ts";
 import type { ResponseMode } from "../../view/event.ts";
-import type { Form, Include } from "../../view/event-list.ts";
+import type { ListForm, Include } from "../../view/event-list.ts";
 import { waitWithin } from "../waiting.ts";
 
 /** Parameters of a poll, or of the wait after an answer to a request. */
 
 export interface CheckRequest {
-  readonly form: Form;
+  readonly form: ListForm;
   readonly waitMs: number;
   readonly until: WaitUntil;
   readonly maxEvents: number;

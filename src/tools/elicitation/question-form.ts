@@ -18,9 +18,8 @@ const Questions = z.array(
 type Question = z.infer<typeof Questions>[number];
 
 const ROOM = { characters: 1_000, lines: 12 };
-const MAX_WORDS = 4_000;
-const OTHER = "In my own words";
-const WORDS = "other";
+const MAX_FREE_TEXT = 4_000;
+const OWN_WORDS_CHOICE = "In my own words";
 
 export const QUESTION: FormKind = {
   declined: "The user does not want to answer. Decide for yourself, or say what you need.",
@@ -38,8 +37,8 @@ export const QUESTION: FormKind = {
   readFirst({ input }, content) {
     const questions = questionsIn(input);
     const places = questions.map((_, index) => index + 1);
-    const isOpen = questions.some((question, index) => wantsWords(question, content, index));
-    if (!isOpen || places.some((place) => content[wordsKey(place)] !== undefined)) return undefined;
+    const wantsSecond = questions.some((question, index) => wantsFreeText(question, content, index));
+    if (!wantsSecond || places.some((place) => content[freeTextKey(place)] !== undefined)) return undefined;
     const chosen = questions.flatMap((question, index) => {
       const known = [content[choiceKey(index + 1)]].flat().filter((each) => choicesOf(question).includes(String(each)));
       return known.length > 0 ? [[choiceKey(index + 1), question.multiSelect ? known : known[0]] as const] : [];
@@ -47,9 +46,14 @@ export const QUESTION: FormKind = {
     return { filled: Object.fromEntries(chosen) };
   },
   showSecond({ input }, { where }, filled) {
-    const open = [...questionsIn(input).entries()].filter(([index, question]) => wantsWords(question, filled, index));
-    const fields = open.map(([index, question]) => [wordsKey(index + 1), wordsFor(question)] as const);
-    const message = [...open.map(([, question]) => inFewLines(`${OTHER}: ${question.question}`).lines), where];
+    const open = [...questionsIn(input).entries()].filter(([index, question]) =>
+      wantsFreeText(question, filled, index),
+    );
+    const fields = open.map(([index, question]) => [freeTextKey(index + 1), freeTextField(question)] as const);
+    const message = [
+      ...open.map(([, question]) => inFewLines(`${OWN_WORDS_CHOICE}: ${question.question}`).lines),
+      where,
+    ];
     return {
       message: message.flat().join("\n"),
       schema: { type: "object", properties: Object.fromEntries(fields), required: fields.map(([key]) => key) },
@@ -58,7 +62,7 @@ export const QUESTION: FormKind = {
   read({ input }, content) {
     const answers: Answers = {};
     for (const [index, question] of questionsIn(input).entries()) {
-      const answer = answerTo(question, content[choiceKey(index + 1)], content[wordsKey(index + 1)]);
+      const answer = answerTo(question, content[choiceKey(index + 1)], content[freeTextKey(index + 1)]);
       if (answer !== undefined) answers[question.question] = answer;
     }
     try {
@@ -71,7 +75,7 @@ export const QUESTION: FormKind = {
 };
 
 const choiceKey = (place: number): string => `answer${String(place)}`;
-const wordsKey = (place: number): string => `${WORDS}${String(place)}`;
+const freeTextKey = (place: number): string => `other${String(place)}`;
 
 function questionsIn({ questions }: Record<string, unknown>): Question[] {
   return Questions.safeParse(questions).data ?? [];
@@ -83,24 +87,24 @@ function questionText({ options, question }: Question, index: number): string {
   return [...lines, ...(isWhole ? [] : [indentedBlock(question, ROOM)]), ...choices].join("\n");
 }
 
-/** Returns the labels as shown. `answerTo` maps a shown label back to the full label. */
+/** Returns the labels as the form shows them. `answerTo` maps a shown label back to the full label. */
 function labelsOf({ options }: Question): string[] {
   return options.map(({ label }) => toOneLine(label, 80));
 }
 
-/** Adds a choice for a free text, asked for by the second form. */
+/** Adds a choice for free text, which the second form asks for. */
 function choicesOf(question: Question): string[] {
-  return [...new Set([...labelsOf(question), OTHER])];
+  return [...new Set([...labelsOf(question), OWN_WORDS_CHOICE])];
 }
 
-function wantsWords(question: Question, content: Record<string, unknown>, index: number): boolean {
-  const isLabel = labelsOf(question).includes(OTHER);
-  return !isLabel && [content[choiceKey(index + 1)]].flat().includes(OTHER);
+function wantsFreeText(question: Question, content: Record<string, unknown>, index: number): boolean {
+  const isLabel = labelsOf(question).includes(OWN_WORDS_CHOICE);
+  return !isLabel && [content[choiceKey(index + 1)]].flat().includes(OWN_WORDS_CHOICE);
 }
 
 function fieldFor(question: Question, place: number): [string, FormField] {
-  if (question.options.length === 0) return [wordsKey(place), wordsFor(question)];
-  const about = aboutOf(question);
+  if (question.options.length === 0) return [freeTextKey(place), freeTextField(question)];
+  const about = titleAndDescription(question);
   const choices = choicesOf(question);
   return [
     choiceKey(place),
@@ -110,18 +114,18 @@ function fieldFor(question: Question, place: number): [string, FormField] {
   ];
 }
 
-function aboutOf({ header, question }: Question): { title: string; description: string } {
+function titleAndDescription({ header, question }: Question): { title: string; description: string } {
   return { title: toOneLine(header === "" ? question : header, 80), description: toOneLine(question, 300) };
 }
 
-function wordsFor(question: Question): FormField {
-  return { type: "string", ...aboutOf(question), maxLength: MAX_WORDS };
+function freeTextField(question: Question): FormField {
+  return { type: "string", ...titleAndDescription(question), maxLength: MAX_FREE_TEXT };
 }
 
-/** A free text replaces the choice; with `multiSelect` it is added. */
-function answerTo(question: Question, choice: unknown, words: unknown): string | string[] | undefined {
+/** Returns the free text in place of the choice; with `multiSelect`, in addition to the choices. */
+function answerTo(question: Question, choice: unknown, freeText: unknown): string | string[] | undefined {
   const { multiSelect, options } = question;
-  const own = typeof words === "string" && words.length <= MAX_WORDS ? words.trim() : "";
+  const own = typeof freeText === "string" && freeText.length <= MAX_FREE_TEXT ? freeText.trim() : "";
   const chosen = [choice].flat().flatMap((shown) => {
     const option = options.find(({ label }) => toOneLine(label, 80) === shown);
     return option ? [option.label] : [];

@@ -2,7 +2,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { ToolCall } from "../define.ts";
 import { headline, presentEvent } from "../../view/event.ts";
 
-/** Streams the messages of a query as log notifications, and a line of each as progress. */
+/** Streams the messages of a query as log notifications, and one line of each message as progress. */
 export class MessageStream {
   readonly #sessionId: string;
   readonly #client: ToolCall["client"];
@@ -20,7 +20,10 @@ export class MessageStream {
     await this.#log("info", { type: "claude_code_message", message }, at);
   }
 
-  /** Counts a message sent before a form, without sending it again. */
+  /**
+   * Counts a message of an earlier round without sending it again. A form ends a round of the call, which the client then repeats
+   * with the answer.
+   */
   recall(message: JsonObject, at: number): void {
     this.#keep(message, at);
     this.#sequence += 1;

@@ -7,7 +7,7 @@ import { Fields } from "../input.tsx";
 import { KeyHint } from "./permission-form.tsx";
 import styles from "../requests.module.css";
 
-export function PlanForm({ about, ...form }: FormProps & { readonly about: ComponentChildren }) {
+export function PlanForm({ facts, ...form }: FormProps & { readonly facts: ComponentChildren }) {
   const { draft, request } = form;
   const { plan, ...rest } = request.input;
   const what = draft.open.value;
@@ -19,7 +19,7 @@ export function PlanForm({ about, ...form }: FormProps & { readonly about: Compo
       )}
       {what === "edit" && <EditInput form={form} button="Approve with changes" />}
       {what !== "edit" && <Fields input={rest} />}
-      {about}
+      {facts}
       {what === "message" && <MessageField form={form} label="What to change (optional)" button="Keep planning" />}
       {what === "nothing" && (
         <Buttons draft={draft}>

@@ -9,7 +9,7 @@ import { answersOf, NO_CHOICE, questionsIn, type Choice } from "../words/questio
 import styles from "../requests.module.css";
 
 /** Form for AskUserQuestion: options and free text for each question. */
-export function QuestionForm({ about, ...form }: FormProps & { readonly about: ComponentChildren }) {
+export function QuestionForm({ facts, ...form }: FormProps & { readonly facts: ComponentChildren }) {
   const { draft, request } = form;
   const questions = questionsIn(request.input);
   const [missing, setMissing] = useState<readonly number[]>([]);
@@ -41,7 +41,7 @@ export function QuestionForm({ about, ...form }: FormProps & { readonly about: C
           />
         ))}
       </div>
-      {about}
+      {facts}
       {draft.open.value === "message" ? (
         <MessageField form={form} label="Message to Claude Code (optional)" button="Decline" />
       ) : (
