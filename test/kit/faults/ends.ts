@@ -288,6 +288,7 @@ export async function playEnd(
   const script = KINDS[kind](end.pace ?? { delayMs: 300 });
   const { on, sessionId } = await end.begin(scriptTag(script), scene);
   const told = await on.end(sessionId);
+  await (await fetch(model.url)).text(); // Behind requests sent before the end, which a busy machine has not read yet.
   const [at, seq] = [Date.now(), model.requests.at(-1)?.seq ?? 0];
   await sleep(silenceMs);
   const later = model.requests.filter((request) => request.sessionId === sessionId && request.seq > seq);
