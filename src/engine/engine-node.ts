@@ -1,8 +1,8 @@
 import type { Principal } from "../domain/principal.ts";
 import { ProcessLimiter, type ProcessLimits, type Suspend } from "./process-limiter.ts";
 import { isNested } from "./policy/gate.ts";
-import { Attention } from "./session/attention.ts";
-import { createReader, type SessionReader } from "./session/restricted.ts";
+import { AttendReporter } from "./session/attend-reporter.ts";
+import { createReader, type SessionReader } from "./session/readers.ts";
 import { mayPrompt } from "./session/check-prompt.ts";
 import { startRetention, type Retention } from "./retention.ts";
 import { Ownership, type OwnershipOptions } from "./ownership.ts";
@@ -31,7 +31,7 @@ export class EngineNode {
   /** Sessions after recovery, for services, which deliver requests and attend to no session. */
   readonly serviceReader: SessionReader;
   readonly #shown: (record: SessionRecord) => Promise<SessionRecord>;
-  readonly #attention: Attention;
+  readonly #attendance: AttendReporter;
   /** Stops the periodic work of this node. */
   #stopRounds: readonly (() => Promise<void>)[] = [];
   #isStopping = false;
@@ -50,7 +50,7 @@ export class EngineNode {
     this.ownership = new Ownership({ ...options, limiter: this.limiter }, takenOver);
     this.suspending = new Suspending(options, this.ownership);
     const recovery = new Recovery({ ...options, ownership: this.ownership });
-    this.#attention = new Attention(options, this.ownership);
+    this.#attendance = new AttendReporter(options, this.ownership);
     this.#shown = async (record) => recovery.recovered(record);
     this.nestedReader = createReader(options, this.ownership);
     this.serviceReader = createReader(options, this.ownership, { shown: this.#shown });
@@ -77,7 +77,7 @@ export class EngineNode {
   ): Readonly<Record<"recorded" | "recovered", SessionReader>> {
     const onRead = (record: SessionRecord) => {
       named(record.id);
-      this.#attention.note(record);
+      this.#attendance.note(record);
     };
     const { options, ownership } = this;
     const shown = this.#shown;
@@ -102,7 +102,7 @@ export class EngineNode {
   }
 
   async takeUnattended(principal: Principal): Promise<SessionRecord[]> {
-    return this.#attention.take(await this.serviceReader.list({ principal, limit: RECENT }));
+    return this.#attendance.take(await this.serviceReader.list({ principal, limit: RECENT }));
   }
 
   /** Begins nothing more. Running turns have `graceMs` to end; then they are recorded as interrupted by shutdown. */

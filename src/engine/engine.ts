@@ -30,7 +30,7 @@ import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
 import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
 import { createCommandOperations, type AcceptedReply } from "./session/command-operations.ts";
-import { createNestedEngine, createReaderEngine } from "./session/restricted.ts";
+import { createNestedEngine, createReaderEngine } from "./session/readers.ts";
 import { checkPrompt } from "./session/check-prompt.ts";
 import { keyObjection } from "./step/keys.ts";
 import { checkIdentity } from "./session/environment.ts";

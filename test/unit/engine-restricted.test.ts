@@ -6,7 +6,7 @@ import { initialState, type SessionState } from "../../src/domain/session.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
 import { OPERATOR } from "../kit/sessions/open-gate.ts";
-import { type SessionReader, createNestedEngine, createReaderEngine } from "../../src/engine/session/restricted.ts";
+import { type SessionReader, createNestedEngine, createReaderEngine } from "../../src/engine/session/readers.ts";
 
 /** Operations of the engine that a restricted caller gets. Each new operation must be entered here. */
 

@@ -20,7 +20,7 @@ interface Dependencies {
 type Owners = Pick<Ownership, "attend" | "command" | "owns" | "stateOf" | "tell">;
 
 /** Tells owners that a client waits on, reads or follows a session. Throttled, because clients may do so every second. */
-export class Attention {
+export class AttendReporter {
   readonly #dependencies: Dependencies;
   readonly #ownership: Owners;
   readonly #told = new Map<string, number>();
