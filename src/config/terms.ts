@@ -109,7 +109,7 @@ export const termFields = {
     flag: "dynamic-description",
     variable: "CLAUDE_CODE_MCP_DYNAMIC_DESCRIPTION",
     meaning:
-      "List the tools that Claude Code last reported in the description of claude_code. Clients are notified of changes. Each change invalidates the caller's prompt cache.",
+      "List the last reported tools in claude_code's description. Clients are notified of changes. Each change invalidates the caller's prompt cache.",
   }),
   ...queryFields,
 };

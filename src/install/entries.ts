@@ -141,7 +141,7 @@ async function onPath(program: string, { env, platform }: Running): Promise<stri
   return found.find((file) => file !== undefined);
 }
 
-/** Returns "this" if npx has started this installation too, from a package with an equal `spec`. */
+/** Returns "this" if `npx` has started this installation too, from a package with an equal `spec`. */
 async function packageTarget(spec: string, running: Running): Promise<Target> {
   const own = await invocationOf({ ...running, shared: false }, []);
   return own.args.includes(spec) ? { kind: "this" } : { kind: "npx", spec };

@@ -31,7 +31,8 @@ async function write(aim: Aim & { file: string }, flags: readonly string[], more
 }
 
 const userFile = () => at(".config", "claude-agents-mcp", "config.json");
-const refusal = (title: string, file: string) => `${title} cannot use this server as its entry in ${file} says. `;
+const refusal = (title: string, file: string) =>
+  `${title} cannot use this server: its entry in ${file} has invalid settings. `;
 
 describe("entries with settings that the server refuses", () => {
   interface Row {

@@ -178,7 +178,7 @@ describe("the exchange of a process with its owner", () => {
     const exchange = new Exchange("one", 1);
     expect(() => exchange.attach("two", 1, 0)).toThrow(Refusal);
     expect(exchange.attach("two", 2, 0).former).toBe("one");
-    expect(() => exchange.check("one", 1)).toThrow("epoch 1 is not 2");
+    expect(() => exchange.check("one", 1)).toThrow("epoch 1 is not the owner's, 2");
     expect(() => exchange.check("one", 2)).toThrow("another connection");
     expect(() => exchange.attach("one", 1, 0)).toThrow(Refusal);
     expect([exchange.release("one"), exchange.release("two"), exchange.owner]).toEqual([false, true, undefined]);

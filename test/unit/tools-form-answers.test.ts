@@ -60,7 +60,7 @@ describe("a permission", () => {
   it.each<[JsonObject, unknown]>([
     [{ decision: "allow" }, { decision: "allow" }],
     [{ decision: "allow_for_session" }, { decision: "allow_for_session" }],
-    [{ decision: "deny" }, { begun: { filled: { decision: "deny" }, denial: DENIED } }],
+    [{ decision: "deny" }, { first: { filled: { decision: "deny" }, denial: DENIED } }],
     [
       { decision: "deny", message: " no " },
       { decision: "deny", denyMessage: "no" },
@@ -89,7 +89,7 @@ describe("a permission", () => {
 describe("a plan", () => {
   it.each<[JsonObject, unknown]>([
     [{ decision: "approve" }, { decision: "allow" }],
-    [{ decision: "keep_planning" }, { begun: { filled: { decision: "keep_planning" }, denial: PLANNING } }],
+    [{ decision: "keep_planning" }, { first: { filled: { decision: "keep_planning" }, denial: PLANNING } }],
     [
       { decision: "keep_planning", feedback: "shorter" },
       { decision: "deny", denyMessage: "shorter" },
@@ -147,10 +147,10 @@ describe("questions", () => {
   it("a question answered in the user's own words opens a second form, which keeps the other answers", () => {
     const asked = ask(ONE, SEVERAL);
     const filled = { answer1: OWN, answer2: ["x", OWN] };
-    expect(verdict(asked, { ...filled, answer2: ["x", OWN, "of no option"] })).toEqual({ begun: { filled } });
-    const begun = { filled: { answer1: OWN } };
-    expect(verdict(asked, { answer1: OWN, answer2: ["of no option"] })).toEqual({ begun });
-    expect(verdict(asked, { answer1: OWN })).toEqual({ begun });
+    expect(verdict(asked, { ...filled, answer2: ["x", OWN, "of no option"] })).toEqual({ first: { filled } });
+    const first = { filled: { answer1: OWN } };
+    expect(verdict(asked, { answer1: OWN, answer2: ["of no option"] })).toEqual({ first });
+    expect(verdict(asked, { answer1: OWN })).toEqual({ first });
     const second = buildForm(asked, session, { filled });
     expect(second.message).toBe(`${OWN}: Which?\n${OWN}: Which ones?\nSession in /repo`);
     expect(second.schema.required).toEqual(["other1", "other2"]);
