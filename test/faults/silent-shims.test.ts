@@ -51,6 +51,10 @@ async function begin(client: Server, prompt: string, more: object = {}): Promise
 async function beginHeld(client: Server): Promise<string> {
   const sessionId = await begin(client, scriptTag([{ gateBefore: `gate-${world.folder()}`, text: "Never." }]));
   await world.model.waitForRequest((request) => request.sessionId === sessionId);
+  // The request reaches the model before a busy daemon has stored the first message, without which the turn never started.
+  const get = { action: "get", sessionId };
+  const isReported = async () => /"reported":\{"/.test(JSON.stringify(await client.call("claude_code_session", get)));
+  await vi.waitUntil(isReported, { timeout: 30_000, interval: 50 });
   return sessionId;
 }
 
