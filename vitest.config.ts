@@ -40,10 +40,14 @@ export default defineConfig({
       },
       {
         extends: true,
+        test: { name: "claude", include: ["test/claude/**/*.test.ts"], testTimeout: 60_000 },
+      },
+      {
+        extends: true,
         // Full tables and long waits, run by `npm run test:all` only. Acceptance runs with Claude Code, without a daemon.
         test: {
           name: "slow",
-          include: ["test/{acceptance,attacks,claude,conformance,faults,load,matrices}/**/*.test.ts"],
+          include: ["test/{acceptance,attacks,conformance,faults,load,matrices}/**/*.test.ts"],
           env: { ACCEPTANCE: "real" },
           globalSetup: ["scripts/install-attack-tools.mjs"],
           testTimeout: 120_000,

@@ -26,7 +26,7 @@ function run(args, env) {
   return status ?? 1;
 }
 
-const PROJECTS = ["--project", "slow", "--project", "browser", "--exclude", "test/browser/**"];
+const PROJECTS = ["--project", "slow", "--project", "claude", "--project", "browser", "--exclude", "test/browser/**"];
 if (!full) process.exit(run([...PROJECTS, ...positionals]));
 // Load for many minutes runs alone: clients that wait for the processor run into their own time-outs.
 const LOAD = "test/load";

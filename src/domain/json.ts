@@ -4,6 +4,15 @@ import { z } from "zod";
 export const JsonObject = z.record(z.string(), z.unknown());
 export type JsonObject = z.infer<typeof JsonObject>;
 
+/** Parses `text`. Returns `undefined` if `text` is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Value kept as JSON text, as in a database: callers never share an object, and values without JSON form (`undefined`, a
  * `Date`, `NaN`) are lost. NUL and lone surrogates survive, because JSON escapes them.

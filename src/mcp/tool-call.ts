@@ -13,6 +13,7 @@ import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { LogLevel, ToolCall, ToolLimits } from "../tools/define.ts";
 import type { ServerOptions } from "./server-options.ts";
 import type { FormClient } from "./form-state.ts";
+import { readField } from "./unanswered-requests.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
 /**
@@ -176,8 +177,4 @@ function isWanted(level: LogLevel, least: unknown): boolean {
 function takesForms(elicitation: unknown): boolean {
   if (typeof elicitation !== "object" || elicitation === null) return false;
   return readField(elicitation, "form") !== undefined || readField(elicitation, "url") === undefined;
-}
-
-function readField(value: unknown, key: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
 }

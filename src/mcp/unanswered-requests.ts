@@ -52,6 +52,7 @@ export function isId(value: unknown): value is Id {
   return typeof value === "string" || typeof value === "number";
 }
 
-function readField(value: unknown, key: string): unknown {
+/** Returns the field `key` of `value`, or `undefined` if `value` is not an object. */
+export function readField(value: unknown, key: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
 }

@@ -4,7 +4,7 @@ import { roundUsd } from "../domain/usage.ts";
 import type { SessionLog, SessionQuery, SessionRecord, SessionRows } from "../engine/ports.ts";
 import { quarterOf } from "./quarters.ts";
 import { createYielder, QuarterCache } from "./quarter-cache.ts";
-import { costliestFirst, Sum } from "./sum.ts";
+import { costliestFirst, getOrCreate, Sum } from "./sum.ts";
 
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;
@@ -146,10 +146,4 @@ class Report {
 
 function amountsOf({ costUsd, durationMs, failed, tokens, turns, waitedMs, workedMs }: Sum) {
   return { turns, failed, costUsd: roundUsd(costUsd), tokens: { ...tokens }, durationMs, workedMs, waitedMs };
-}
-
-function getOrCreate<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const value = map.get(key) ?? make();
-  map.set(key, value);
-  return value;
 }

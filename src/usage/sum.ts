@@ -50,3 +50,10 @@ export class Sum {
 export function costliestFirst(a: { readonly costUsd: number }, b: { readonly costUsd: number }): number {
   return b.costUsd - a.costUsd;
 }
+
+/** Returns the value at `key`. If the map has none, stores and returns that of `make`. */
+export function getOrCreate<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const value = map.get(key) ?? make();
+  map.set(key, value);
+  return value;
+}

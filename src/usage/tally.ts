@@ -1,7 +1,7 @@
 import type { TurnEnded } from "../domain/event.ts";
 import { roundUsd, TOKEN_KINDS, type ResultUsage } from "../domain/usage.ts";
 import { isFailure, type AnswerFact, type FactSink, type TurnFact } from "./facts.ts";
-import { costliestFirst } from "./sum.ts";
+import { costliestFirst, getOrCreate } from "./sum.ts";
 
 /** Adds up the facts of all sessions. Times are in ms, costs in USD. */
 
@@ -135,10 +135,4 @@ function spreadOf(values: readonly number[]): Spread | null {
 
 function increase(counts: Map<string, number>, key: string, by = 1): void {
   counts.set(key, (counts.get(key) ?? 0) + by);
-}
-
-function getOrCreate<T>(groups: Map<string, T>, key: string, make: () => T): T {
-  const group = groups.get(key) ?? make();
-  groups.set(key, group);
-  return group;
 }

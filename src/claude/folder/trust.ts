@@ -1,5 +1,6 @@
 import { dirname, join } from "node:path";
 import { z } from "zod";
+import { parseJson } from "../../domain/json.ts";
 import { PRODUCT } from "../../domain/names.ts";
 import type { Confinement } from "../../domain/principal.ts";
 import { exists, mkdir, otherwise, realpath } from "../../security/files/limited.ts";
@@ -90,14 +91,6 @@ async function readTrustedFolders(environment: Environment): Promise<string[]> {
   if (!parsed.success) return [];
   const projects = Object.entries(parsed.data.projects ?? {});
   return projects.filter(([, project]) => project.hasTrustDialogAccepted === true).map(([folder]) => folder);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 async function realPaths(folders: readonly string[]): Promise<string[]> {

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { parseJson } from "../../domain/json.ts";
 import { AppError } from "../../domain/error.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
 
@@ -34,7 +35,8 @@ export async function checkUserSettings(configFolder: string): Promise<void> {
 
 /** Returns the names of settings that lead out. Invalid JSON counts as empty, because Claude Code rejects the file too. */
 export function findWaysOut(text: string): string[] {
-  const settings = parseJson(text);
+  // Some editors begin a file with a byte order mark, which Claude Code skips.
+  const settings = parseJson(text.replace(/^\uFEFF/, ""));
   return WAYS_OUT.map((way) => `sandbox.${way}`).filter((name) => {
     const value = name.split(".").reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), settings);
     return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
@@ -45,15 +47,6 @@ function ifMissing(error: unknown): string {
   if (error instanceof Error && "code" in error && error.code === "ENOENT") return "{}";
   const problem = `The user settings cannot be checked (${error instanceof Error ? error.message : String(error)})`;
   throw new AppError("PERMISSION_DENIED", `${problem}, which --sandbox required needs. Make the file readable.`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    // Some editors begin a file with a byte order mark, which Claude Code skips.
-    return JSON.parse(text.replace(/^\uFEFF/, ""));
-  } catch {
-    return undefined;
-  }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,4 +1,5 @@
-import { fieldsOf, parseJson, textOf, type Fields } from "./outbound.ts";
+import { fieldsOf, textOf, type Fields } from "./outbound.ts";
+import { parseJson } from "../../domain/json.ts";
 
 /**
  * Passes lines of a Claude Code behind a shim to the Agent SDK. Each message gets its line number as a field. Control messages

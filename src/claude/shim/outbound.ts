@@ -1,4 +1,5 @@
 import { Writable } from "node:stream";
+import { parseJson } from "../../domain/json.ts";
 import { isId } from "../../shim/protocol.ts";
 
 /** Stdin of a Claude Code behind a shim, for the Agent SDK. Splits the text into lines and gives each line an id. */
@@ -95,15 +96,6 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** Returns `{}` if `value` is not an object. */
 export function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null ? { ...value } : {};
-}
-
-/** Returns `undefined` for invalid JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 export function textOf(value: unknown): string {

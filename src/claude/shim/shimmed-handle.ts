@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseJson } from "../../domain/json.ts";
 import type { ShimRef } from "../../domain/session.ts";
 import { isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
 import type { ListedProcess } from "../../shim/protocol.ts";
@@ -12,7 +13,7 @@ import { endTagged, hasTag } from "../supervise/tagged-processes.ts";
 import { killTree, startTime } from "../supervise/tree.ts";
 import type { ShimConnection } from "./connection.ts";
 import type { Variables } from "../environment-records.ts";
-import { fieldsOf, parseJson, textOf } from "./outbound.ts";
+import { fieldsOf, textOf } from "./outbound.ts";
 import { readEndReason } from "./why-gone.ts";
 import type { ShimmedExit } from "./shimmed-exit.ts";
 import { ShimmedProcess } from "./shimmed-process.ts";

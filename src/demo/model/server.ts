@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 
 import { z } from "zod";
+import { parseJson } from "../../domain/json.ts";
 
 import { Conversations, Gates } from "./conversations.ts";
 import { deliver } from "./deliver.ts";
@@ -207,15 +208,6 @@ function contentOf(message: MessagesRequest) {
     lastUserText: lastUserText(message),
     images: message.messages.reduce((sum, { content }) => sum + imagesIn(content), 0),
   };
-}
-
-/** Returns `undefined` for invalid JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function sendJson(response: ServerResponse, body: object): void {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJson } from "../../domain/json.ts";
 import { Command, type CommandReply } from "../../domain/command.ts";
 import type { Lease } from "../../engine/ports.ts";
 import type { Connection } from "./connect/connection.ts";
@@ -73,19 +74,11 @@ export function nextCommand(
 }
 
 function readCommand(text: unknown): { command: Command } | { refusal: CommandReply } {
-  const found = parseJson(text);
+  const found = parseJson(String(text));
   const { data: command } = Command.safeParse(found);
   if (command) return { command };
   const isCommand = typeof found === "object" && found !== null && "kind" in found && typeof found.kind === "string";
   return { refusal: isCommand ? UNKNOWN_COMMAND : UNREADABLE_COMMAND };
-}
-
-function parseJson(text: unknown): unknown {
-  try {
-    return JSON.parse(String(text));
-  } catch {
-    return undefined;
-  }
 }
 
 /**
