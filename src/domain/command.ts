@@ -9,6 +9,7 @@ import { PassReason, ApproverName } from "./approvals/answer-source.ts";
 import { AnsweredBy, Decision } from "./permission.ts";
 import { Principal } from "./principal.ts";
 import { Attachment, TurnLimits } from "./prompt.ts";
+import { Verify } from "./verification.ts";
 
 /**
  * Handling of a prompt while a turn runs: `reject` refuses the prompt, `queue` lets it wait, `steer` adds it to the running
@@ -55,6 +56,8 @@ export const Command = z.discriminatedUnion("kind", [
       /** Policy of the sender. Default: the owner's own. */
       policy: SessionPolicy.exactOptional(),
       environmentId: z.string().exactOptional(),
+      /** Verification of the turn. Default: the session's. */
+      verify: Verify.exactOptional(),
     }),
   ),
   command(
@@ -120,6 +123,8 @@ export const Command = z.discriminatedUnion("kind", [
       environmentId: z.string().exactOptional(),
     }),
   ),
+  /** Runs commands of a verification without a prompt, as a turn of origin `verify`. */
+  command("verify", z.object({ by: z.string(), turnId: z.string(), verify: Verify.exactOptional() })),
   command("cancel", z.object({ by: z.string(), reason: z.string().exactOptional() })),
   command("close", z.object({ by: z.string() })),
 ]);

@@ -3,7 +3,9 @@ import { JsonObject } from "./json.ts";
 import { PassReason, ApproverName } from "./approvals/answer-source.ts";
 import { AnsweredBy, PermissionRequest, PermissionUpdate } from "./permission.ts";
 import { Attachment } from "./prompt.ts";
+import { Receipt, Snapshot } from "./receipt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
+import { Verification, Verify } from "./verification.ts";
 
 /**
  * Events of a session, as stored in the log. Ids count from 1 without gaps; times are ms since the epoch. Types are only ever
@@ -14,6 +16,11 @@ const event = <T extends string, D extends z.ZodType>(type: T, data: D) => z.obj
 
 export const ClosedReason = z.enum(["cancelled", "closed", "expired"]);
 export type ClosedReason = z.infer<typeof ClosedReason>;
+
+/**
+ * Beginning of a turn: by a prompt, by Claude Code itself, or by a caller who wants commands of a verification to run.
+ */
+export const TurnOrigin = z.enum(["prompt", "self", "verify"]);
 
 export const BackgroundTask = z.object({ id: z.string(), type: z.string(), description: z.string() });
 export type BackgroundTask = z.infer<typeof BackgroundTask>;
@@ -68,6 +75,10 @@ export const TurnEnded = z.object({
   warnings: z.array(z.string()).exactOptional(),
   /** Event with Claude Code's last result that has a text. Text, usage and structured output are read from there. */
   resultEventId: z.number().int().exactOptional(),
+  /** Event with the receipt; absent if the turn ended at once, before the server could look. */
+  receiptEventId: z.number().int().exactOptional(),
+  /** Event with the last verification of the turn. */
+  verificationEventId: z.number().int().exactOptional(),
   durationMs: z.number(),
   durationApiMs: z.number(),
   numTurns: z.number(),
@@ -97,15 +108,24 @@ export const SessionEvent = z.discriminatedUnion("type", [
       attachments: z.array(Attachment).exactOptional(),
       /** Name of the tool that sent the prompt. */
       via: z.string().exactOptional(),
+      /** Verification of the prompt's turn. Default: the session's. */
+      verify: Verify.exactOptional(),
     }),
   ),
   /** Marks a prompt that joined the running turn. */
   event("prompt.steered", z.object({ promptId: z.string() })),
   event("prompt.dropped", z.object({ promptId: z.string(), reason: z.string() })),
+  event("turn.started", z.object({ turnId: z.string(), origin: TurnOrigin, promptIds: z.array(z.string()) })),
+  /** State of the session's folders at the beginning of a turn. */
+  event("turn.baseline", z.object({ turnId: z.string(), before: Snapshot })),
+  /** The server begins to run commands. `attempt` counts from 1, `of` is the maximum. */
   event(
-    "turn.started",
-    z.object({ turnId: z.string(), origin: z.enum(["prompt", "self"]), promptIds: z.array(z.string()) }),
+    "verification.started",
+    z.object({ turnId: z.string(), attempt: z.number().int(), of: z.number().int(), commands: z.array(z.string()) }),
   ),
+  event("verification.ended", z.object({ turnId: z.string(), verification: Verification })),
+  /** `after`: state of the folders at the end of the turn. */
+  event("turn.receipt", z.object({ turnId: z.string(), receipt: Receipt, after: Snapshot })),
   event("turn.ended", TurnEnded),
   event("message", z.object({ message: JsonObject })),
   event("permission.asked", PermissionRequest),

@@ -3,7 +3,7 @@ import { Remembered } from "./approvals/remembered.ts";
 import { AddedPolicy } from "./approvals/session-policy.ts";
 import { Attendance, Reach } from "./attendance.ts";
 import { SuspendRequest } from "./control.ts";
-import { BackgroundTask, ClosedReason } from "./event.ts";
+import { BackgroundTask, ClosedReason, TurnOrigin } from "./event.ts";
 import type { SessionOptions } from "./options.ts";
 import { AnsweredBy, OpenRequest, PermissionMode } from "./permission.ts";
 import { TurnLimits } from "./prompt.ts";
@@ -71,7 +71,7 @@ export type QueuedPrompt = z.infer<typeof QueuedPrompt>;
 /** Work on one prompt, from the push until Claude Code is idle, background subagents included. */
 export const Turn = z.object({
   id: z.string(),
-  origin: z.enum(["prompt", "self"]),
+  origin: TurnOrigin,
   /** Start for display, ms since the epoch; decisions by time use `clock`. */
   startedAt: z.number(),
   clock: TurnClock,

@@ -9,6 +9,7 @@ import type { Caller, Principal } from "../domain/principal.ts";
 import type { AttachmentSource, TurnLimits } from "../domain/prompt.ts";
 import type { Operator } from "./policy/operator.ts";
 import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
+import type { Verify } from "../domain/verification.ts";
 
 /**
  * Operations for every surface. All throw `AppError`; a session of another principal is SESSION_NOT_FOUND. Operations that take
@@ -139,6 +140,8 @@ export interface PromptRequest {
   resumeAt?: string;
   /** Name of the tool that was called. */
   via?: string;
+  /** Verification of the turn. Default: the session's. */
+  verify?: Verify;
 }
 
 export interface AdoptRequest {

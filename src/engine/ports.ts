@@ -6,6 +6,7 @@ import type { JsonObject } from "../domain/json.ts";
  */
 
 export type * from "./ports/agent.ts";
+export type * from "./ports/evidence.ts";
 export * from "./ports/store.ts";
 
 export interface Clock {

@@ -97,6 +97,14 @@ const EVENT_MASKS: ByEventType<SessionEvent, [Masks]> = {
   "prompt.steered": keepData("prompt.steered"),
   "prompt.dropped": keepData("prompt.dropped"),
   "turn.started": keepData("turn.started"),
+  "turn.baseline": keepData("turn.baseline"),
+  "verification.started": keepData("verification.started"),
+  "verification.ended": (data, masks) => ({ type: "verification.ended", data: maskVerification(data, masks) }),
+  "turn.receipt": ({ receipt, ...data }, { text }) => {
+    const commands = receipt.commands.map((run) => ({ ...run, command: text(run.command) }));
+    const commits = receipt.commits.map((commit) => ({ ...commit, subject: text(commit.subject) }));
+    return { type: "turn.receipt", data: { ...data, receipt: { ...receipt, commands, commits } } };
+  },
   "turn.ended": (data, { text }) => {
     const message = data.message === undefined ? {} : { message: text(data.message) };
     const warnings = data.warnings && { warnings: data.warnings.map(text) };
@@ -122,6 +130,12 @@ const EVENT_MASKS: ByEventType<SessionEvent, [Masks]> = {
     return { type: "process.exited", data: { ...data, ...error } };
   },
 };
+
+function maskVerification(data: DataOf<"verification.ended">, { text }: Masks): DataOf<"verification.ended"> {
+  const { verification } = data;
+  const commands = verification.commands.map((run) => ({ ...run, tail: text(run.tail) }));
+  return { ...data, verification: { ...verification, commands } };
+}
 
 function maskAnswer(data: DataOf<"permission.answered">, { fields }: Masks): DataOf<"permission.answered"> {
   return data.updatedInput ? { ...data, updatedInput: fields(data.updatedInput) } : data;

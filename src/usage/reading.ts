@@ -20,6 +20,10 @@ const IS_READ: Readonly<Record<EventType, boolean>> = {
   "prompt.steered": false,
   "prompt.dropped": false,
   "turn.started": true,
+  "turn.baseline": false,
+  "verification.started": false,
+  "verification.ended": false,
+  "turn.receipt": false,
   "turn.ended": true,
   // Only results count; `readResults` finds them from the ends of turns.
   message: false,

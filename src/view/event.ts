@@ -56,6 +56,9 @@ const HIDDEN = {
   "prompt.queued": hidden,
   "prompt.steered": hidden,
   "turn.started": hidden,
+  "turn.baseline": hidden,
+  // Part of the result, as is the last `verification.ended`.
+  "turn.receipt": hidden,
   "turn.ended": hidden,
   "request.passed": hidden,
   "process.started": hidden,
@@ -71,6 +74,8 @@ const SHORTENED: ByEventType<Shown, [Mode]> = {
   "permission.answered": presentAnswer,
   "question.asked": presentRequest,
   "question.answered": presentAnswer,
+  "verification.started": presentVerifying,
+  "verification.ended": presentVerification,
   // In mode `minimal` the answer has a list of running tasks, and the call and its notification show start and end.
   "background.changed": ({ tasks }, mode) => (mode === "minimal" ? undefined : presentBackground(tasks)),
   notice: ({ kind, message }, mode) => {
@@ -91,6 +96,8 @@ const FULL: ByEventType<Shown, ["full"]> = {
   "permission.answered": presentAnswer,
   "question.asked": (data) => ({ type: "permission_request", data }),
   "question.answered": presentAnswer,
+  "verification.started": presentVerifying,
+  "verification.ended": presentVerification,
   "background.changed": ({ tasks }) => presentBackground(tasks),
   notice: ({ details, kind, message }) => {
     return { type: "progress", data: { notice: kind, message, ...(details && { details }) } };
@@ -100,6 +107,14 @@ const FULL: ByEventType<Shown, ["full"]> = {
 
 function presentRequest({ input, requestId, toolName }: PermissionRequest): Presented {
   return { type: "permission_request", data: { requestId, toolName, summary: summaryOf(toolName, input) } };
+}
+
+function presentVerifying({ attempt, of }: DataOf<"verification.started">): Presented {
+  return { type: "progress", data: { message: `verifying, attempt ${String(attempt)} of ${String(of)}` } };
+}
+
+function presentVerification({ verification }: DataOf<"verification.ended">): Presented {
+  return { type: "progress", data: { verification } };
 }
 
 function presentBackground(tasks: readonly BackgroundTask[]): Presented {

@@ -37,6 +37,10 @@ export class Transcript {
     "prompt.dropped": ({ reason }) => [item(`a prompt was dropped: ${code(reason)}`)],
     "turn.started": ({ origin }, at) =>
       origin === "self" ? [block("## Claude Code continues on its own"), block(isoTime(at))] : [],
+    "turn.baseline": () => [],
+    "verification.started": () => [],
+    "verification.ended": () => [],
+    "turn.receipt": () => [],
     "turn.ended": (data) => this.#end(data),
     message: ({ message }) => this.#message(message),
     "permission.asked": asked,

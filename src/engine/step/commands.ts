@@ -60,6 +60,8 @@ function refuseRewind(draft: Draft, command: Command): void {
 
 function carryOut(draft: Draft, command: Command, changed: ChangedInput): void {
   switch (command.kind) {
+    case "verify":
+      return refuse(draft, command, "INVALID_ARGUMENT", "Verification on demand is not available yet.");
     case "prompt":
       return onPrompt(draft, command);
     case "answer":
@@ -89,9 +91,8 @@ function carryOut(draft: Draft, command: Command, changed: ChangedInput): void {
     case "control":
       return onControl(draft, command);
     case "cancel":
-      return onClose(draft, command, "cancelled");
     case "close":
-      return onClose(draft, command, "closed");
+      return onClose(draft, command);
   }
 }
 
@@ -279,7 +280,8 @@ function onInterrupt(draft: Draft, command: CommandOf<"interrupt">): void {
   accept(draft, command, cursor);
 }
 
-function onClose(draft: Draft, command: CommandOf<"cancel" | "close">, reason: ClosedReason): void {
+function onClose(draft: Draft, command: CommandOf<"cancel" | "close">): void {
+  const reason: ClosedReason = command.kind === "cancel" ? "cancelled" : "closed";
   const cursor = draft.state.lastEventId + 1;
   const { by } = command.data;
   const message = command.kind === "cancel" ? command.data.reason?.slice(0, MAX_REASON) : undefined;

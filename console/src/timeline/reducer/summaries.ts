@@ -26,6 +26,11 @@ const SUMMARIES: ByEventType<Summary | undefined> = {
   "prompt.steered": item,
   "prompt.dropped": item,
   "turn.started": (data) => quiet(wordsOfStart(data.origin), data),
+  "turn.baseline": item,
+  "verification.started": ({ attempt, of }) =>
+    quiet(`Verifying, attempt ${String(attempt)} of ${String(of)}`, undefined),
+  "verification.ended": ({ verification }) => quiet(`Verification: ${verification.status}`, verification),
+  "turn.receipt": item,
   "turn.ended": item,
   message: item,
   "permission.asked": item,

@@ -14,6 +14,8 @@ type LineType =
   | "session.configured"
   | "session.closed"
   | "background.changed"
+  | "verification.started"
+  | "verification.ended"
   | "notice"
   | "process.started"
   | "process.exited";
@@ -50,6 +52,7 @@ export class TimelineReducer {
     if (type === "request.passed") return this.#pass(event);
     if (type === "prompt.queued" || type === "prompt.steered" || type === "prompt.dropped")
       return this.#takePrompt(event);
+    if (type === "turn.baseline" || type === "turn.receipt") return undefined;
     this.#takeLine(event);
   }
 

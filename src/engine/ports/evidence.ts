@@ -1,0 +1,61 @@
+import type { SessionOptions } from "../../domain/options.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
+import type { Comparison, Snapshot } from "../../domain/receipt.ts";
+import type { VerifiedCommand } from "../../domain/verification.ts";
+import type { AgentStart, PlacedSession } from "./agent.ts";
+
+/** The engine's ports to what happened: the folders of a session, and the commands of a verification. */
+
+/** Session whose folders are watched: its own and the additional ones. */
+export type WatchedSession = Omit<PlacedSession, "options"> & {
+  readonly options: Pick<SessionOptions, "additionalDirectories" | "cwd" | "env">;
+};
+
+/** The engine's port to the folders of a session. No method rejects; none changes a folder or starts a program of a repository. */
+export interface FolderWatch {
+  /**
+   * Returns the state of the folders. `key` names the turn: until `forget`, the watch keeps old bytes of dirty files under it,
+   * for lines and tests, and the stamps of folders outside git. At most 3 s.
+   */
+  look(session: WatchedSession, key: string): Promise<Snapshot>;
+  /** Compares the folders with `before`, which `look` returned, perhaps at another server. `undefined`: lost. At most 3 s. */
+  compare(session: WatchedSession, before: Snapshot | undefined, key: string): Promise<Comparison>;
+  /** Number of files that differ between two states; `undefined` if that is not known. */
+  differences(earlier: Snapshot, later: Snapshot): number | undefined;
+  /** Deletes everything kept under `key`. */
+  forget(key: string): Promise<void>;
+}
+
+/** Session in whose folder and environment commands run. */
+export type CheckedSession = Pick<
+  AgentStart,
+  "environmentId" | "options" | "policy" | "principal" | "processTag" | "sessionId"
+>;
+
+/** Assessment of one command, as of a request for `Bash`. */
+export type JudgedCommand = Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk">;
+
+/** Result of a run. `commands` ends with the first command that is red. */
+export interface CheckOutcome {
+  readonly status: "passed" | "failed" | "timeout" | "stopped" | "lost";
+  readonly commands: VerifiedCommand[];
+  /** Reason for `lost`, a sentence. */
+  readonly message?: string;
+}
+
+/** The engine's port to the commands of a verification. */
+export interface CheckRunner {
+  /** Reason, in sentences, why no command may run for the session; `undefined` if commands may run. */
+  refusal(session: CheckedSession): string | undefined;
+  /** Judges commands in order, by the paths that they touch and what they can run. Rejects if the risk cannot be determined. */
+  judge(session: CheckedSession, commands: readonly string[]): Promise<JudgedCommand[]>;
+  /**
+   * Runs commands in order, until the first red one, each with a closed stdin, as a supervised process behind the wrapper of
+   * the session: no process of the run outlives it. Aborting `stop` ends the run within 0.5 s. Never rejects.
+   */
+  run(
+    session: CheckedSession,
+    commands: readonly string[],
+    limits: { readonly timeoutMs: number; readonly stop: AbortSignal },
+  ): Promise<CheckOutcome>;
+}
