@@ -67,11 +67,9 @@ function carryOut(draft: Draft, command: Command, changed: ChangedInput): void {
     case "answer":
       return onAnswer(draft, command, changed);
     case "attend":
-      attend(draft);
-      return accept(draft, command, draft.state.lastEventId + 1);
     case "delivered":
-      for (const delivered of command.data.requests) markDelivered(draft, delivered);
-      return accept(draft, command, draft.state.lastEventId + 1);
+    case "fill":
+      return onReport(draft, command);
     case "pass": {
       const cursor = draft.state.lastEventId + 1;
       giveUp(draft, command.data);
@@ -79,9 +77,6 @@ function carryOut(draft: Draft, command: Command, changed: ChangedInput): void {
     }
     case "extend":
       return onExtend(draft, command);
-    case "fill":
-      fillRequest(draft, command.data);
-      return accept(draft, command, draft.state.lastEventId + 1);
     case "revoke":
       return onRevoke(draft, command);
     case "interrupt":
@@ -94,6 +89,14 @@ function carryOut(draft: Draft, command: Command, changed: ChangedInput): void {
     case "close":
       return onClose(draft, command);
   }
+}
+
+/** Notes what clients were shown or have filled in. */
+function onReport(draft: Draft, command: CommandOf<"attend" | "delivered" | "fill">): void {
+  if (command.kind === "attend") attend(draft);
+  else if (command.kind === "fill") fillRequest(draft, command.data);
+  else for (const delivered of command.data.requests) markDelivered(draft, delivered);
+  accept(draft, command, draft.state.lastEventId + 1);
 }
 
 function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
