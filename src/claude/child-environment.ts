@@ -4,7 +4,7 @@ import { isServerSetting } from "../domain/client-environment.ts";
 import { DEPTH_VARIABLE, PROCESS_VARIABLE, PRODUCT } from "../domain/names.ts";
 import { isOuterSessionVariable } from "../domain/outer-session.ts";
 import { invalidArgument } from "../domain/error.ts";
-import type { Identity } from "../domain/session.ts";
+import type { Identity } from "../domain/process.ts";
 
 function isDropped(name: string): boolean {
   return isServerSetting(name) || isOuterSessionVariable(name);

@@ -115,9 +115,26 @@ export const SessionEvent = z.discriminatedUnion("type", [
   /** Marks a prompt that joined the running turn. */
   event("prompt.steered", z.object({ promptId: z.string() })),
   event("prompt.dropped", z.object({ promptId: z.string(), reason: z.string() })),
-  event("turn.started", z.object({ turnId: z.string(), origin: TurnOrigin, promptIds: z.array(z.string()) })),
+  event(
+    "turn.started",
+    z.object({
+      turnId: z.string(),
+      origin: TurnOrigin,
+      promptIds: z.array(z.string()),
+      /** Commands of a turn of origin `verify`. Default: the session's. */
+      verify: Verify.exactOptional(),
+    }),
+  ),
   /** State of the session's folders at the beginning of a turn. */
-  event("turn.baseline", z.object({ turnId: z.string(), before: Snapshot })),
+  event(
+    "turn.baseline",
+    z.object({
+      turnId: z.string(),
+      before: Snapshot,
+      /** Number of files changed since the last receipt of the session, if known. */
+      between: z.number().int().exactOptional(),
+    }),
+  ),
   /** The server begins to run commands. `attempt` counts from 1, `of` is the maximum. */
   event(
     "verification.started",

@@ -106,6 +106,8 @@ export const CommandRun = z.object({
 export type CommandRun = z.infer<typeof CommandRun>;
 
 export const Receipt = z.object({
+  /** Number of the turn in its session, from 1. */
+  turn: z.number().int(),
   ...Comparison.omit({ after: true }).shape,
   /** Changes outside the session's folders that tools reported. Absolute paths. */
   outside: z.array(z.string()),

@@ -6,6 +6,7 @@ import { SuspendRequest } from "./control.ts";
 import { BackgroundTask, ClosedReason, TurnOrigin } from "./event.ts";
 import type { SessionOptions } from "./options.ts";
 import { AnsweredBy, OpenRequest, PermissionMode } from "./permission.ts";
+import { Identity, Origin, SessionProcess } from "./process.ts";
 import { TurnLimits } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
 
@@ -63,15 +64,49 @@ export const QueuedPrompt = z.object({
   resumeAt: z.string().exactOptional(),
   /** Key of the sender in `senders`. */
   sender: z.string().exactOptional(),
+  /** True if the event has a verification of the prompt's own. */
+  verify: z.boolean().exactOptional(),
   /** True for a prompt that waited during an interrupt, a shutdown or a loss: runs only on request. */
   held: z.boolean().exactOptional(),
 });
 export type QueuedPrompt = z.infer<typeof QueuedPrompt>;
 
+/**
+ * End of a turn whose work is over. `judge`: the server assesses the commands of the verification; `ask`: an approver decides
+ * on the commands; `verify`: the commands run; `look`: the server compares the folders for the receipt.
+ */
+const Settling = z.object({
+  phase: z.enum(["judge", "ask", "verify", "look"]),
+  /** Number of the phase within the turn, so that a result of an earlier phase is dropped. */
+  number: z.number().int(),
+  ending: Outcome.extend({ code: z.string().exactOptional() }),
+});
+
+/** Verification of a turn so far. Event `eventId` holds the last result. */
+const TurnVerification = z.object({
+  /** Number of complete runs, and the most that there can be. */
+  runs: z.number().int(),
+  of: z.number().int(),
+  /** Request to approvers for the commands. */
+  requestId: z.string().exactOptional(),
+  /** True once the commands are allowed, for the whole turn. */
+  allowed: z.boolean().exactOptional(),
+  eventId: z.number().int().exactOptional(),
+});
+
 /** Work on one prompt, from the push until Claude Code is idle, background subagents included. */
 export const Turn = z.object({
   id: z.string(),
+  /** Number in the session, from 1. */
+  number: z.number().int().exactOptional(),
   origin: TurnOrigin,
+  /** Event `turn.started`. */
+  eventId: z.number().int().exactOptional(),
+  /** Event with the state of the folders before the turn: `turn.baseline`, or the last `turn.receipt`. */
+  baselineEventId: z.number().int().exactOptional(),
+  receiptEventId: z.number().int().exactOptional(),
+  verification: TurnVerification.exactOptional(),
+  settling: Settling.exactOptional(),
   /** Start for display, ms since the epoch; decisions by time use `clock`. */
   startedAt: z.number(),
   clock: TurnClock,
@@ -102,59 +137,6 @@ export const Turn = z.object({
 export type Turn = z.infer<typeof Turn>;
 
 /**
- * Shim that holds the pipes of a process. `address` is its socket; `pid` and `startedAt` identify its own process. Only a
- * daemon named `daemon` with version `sdk` of the Agent SDK attaches. Without a daemon, the shim ends its processes after
- * `keepMs`.
- */
-const Shim = z.object({
-  address: z.string(),
-  pid: z.number(),
-  startedAt: z.string(),
-  daemon: z.string(),
-  sdk: z.string(),
-  keepMs: z.number(),
-});
-export type ShimRef = z.infer<typeof Shim>;
-
-/** Process of a session, identified by `pid` together with `startedAt`, its start time in the system's own unit. */
-const RunningProcess = z.object({
-  phase: z.enum(["starting", "live", "ending"]),
-  id: z.string(),
-  since: z.number(),
-  /** Time in phase `starting`, ms of time awake. */
-  startingMs: z.number().exactOptional(),
-  /** True while a starting process waits for a slot and does not run yet. */
-  waiting: z.boolean().exactOptional(),
-  /** True while the program of a waiting process is being installed; the process asks for no slot until then. */
-  installing: z.boolean().exactOptional(),
-  /** Number of earlier starts that failed because their owner died before the process was recorded. */
-  again: z.number().int().exactOptional(),
-  pid: z.number().exactOptional(),
-  startedAt: z.string().exactOptional(),
-  /** Without `shim`, the server holds the pipes and the process ends with the server. */
-  shim: Shim.exactOptional(),
-  /** Highest number up to which every line of Claude Code is processed. */
-  line: z.number().int().exactOptional(),
-  /** Additions to the policy under which the session began, in force since the start of the process. */
-  policy: AddedPolicy.exactOptional(),
-});
-
-/** Phases of a process: `starting` until initialize is answered, `ending` once asked to end, so that the exit is expected. */
-const Process = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none") }), RunningProcess]);
-
-/** Claude Code configuration and payer of a session; resuming with others is refused. */
-export const Identity = z.object({ configFolder: z.string(), paidBy: z.string() });
-export type Identity = z.infer<typeof Identity>;
-
-/** Transcript to begin with. `at`: last message that belongs to this session, if not all do. `isNew`: nothing was said yet. */
-const Origin = z.object({
-  transcriptId: z.string(),
-  at: z.string().exactOptional(),
-  isNew: z.boolean().exactOptional(),
-});
-export type Origin = z.infer<typeof Origin>;
-
-/**
  * Present state of a session, at most 16 KiB: large content (prompts, inputs, texts) is named by the id of its event. Only
  * `engine/step.ts` writes the state; it is stored in the transaction of the events that led to it.
  */
@@ -164,7 +146,7 @@ export const SessionState = z.object({
     .object({ reason: ClosedReason, by: z.string(), at: z.number(), message: z.string().exactOptional() })
     .exactOptional(),
   turn: Turn.nullable(),
-  process: Process,
+  process: SessionProcess,
   processCount: z.number().int(),
   /** Recorded with the first prompt. */
   identity: Identity.exactOptional(),
@@ -199,6 +181,10 @@ export const SessionState = z.object({
   /** Last commands that must not be carried out twice. */
   recentCommands: z.array(z.object({ id: z.string(), cursor: z.number().int() })).exactOptional(),
   lastOutcome: TurnOutcome.nullable(),
+  /** Number of turns begun. */
+  turnCount: z.number().int().exactOptional(),
+  /** Event `turn.receipt` of the last turn; absent if that turn ended at once. */
+  lastReceiptEventId: z.number().int().exactOptional(),
   /** Last `turn.ended` event. */
   lastTurnEventId: z.number().int().nullable(),
   lastToolUseId: z.string().nullable(),

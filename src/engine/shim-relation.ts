@@ -1,6 +1,6 @@
 import { AppError } from "../domain/error.ts";
 import { processTagOf } from "../domain/names.ts";
-import type { ShimRef } from "../domain/session.ts";
+import type { ShimRef } from "../domain/process.ts";
 import { requireReadable, type AgentRuntime, type SessionRecord, type ShimRelation } from "./ports.ts";
 
 /** Relation of an abandoned session's shim to this server. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseJson } from "../../domain/json.ts";
-import type { ShimRef } from "../../domain/session.ts";
+import type { ShimRef } from "../../domain/process.ts";
 import { isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
 import type { ListedProcess } from "../../shim/protocol.ts";
 import { settlesWithin } from "../process/control.ts";

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { SessionState, ShimRef } from "../../domain/session.ts";
+import type { ShimRef } from "../../domain/process.ts";
+import type { SessionState } from "../../domain/session.ts";
 import type { Logger, ShimRelation } from "../../engine/ports.ts";
 import type { ListedProcess } from "../../shim/protocol.ts";
 import { unlessWithin } from "../process/time-limit.ts";

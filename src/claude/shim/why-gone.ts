@@ -1,4 +1,5 @@
-import type { SessionState, ShimRef } from "../../domain/session.ts";
+import type { ShimRef } from "../../domain/process.ts";
+import type { SessionState } from "../../domain/session.ts";
 import { ENDED_SUFFIX, readEnded } from "../../shim/ended.ts";
 import { startTime } from "../supervise/tree.ts";
 import type { ShimClient } from "./connection.ts";

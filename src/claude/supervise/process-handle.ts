@@ -1,4 +1,4 @@
-import type { ShimRef } from "../../domain/session.ts";
+import type { ShimRef } from "../../domain/process.ts";
 import type { DetachedProcesses } from "./detached-processes.ts";
 
 /** Supervises a running Claude Code, started by this server or by a shim. */

@@ -6,7 +6,8 @@ import type { PermissionRequest, PermissionUpdate, Decision } from "../../domain
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
-import type { Identity, Origin, SessionState, ShimRef } from "../../domain/session.ts";
+import type { Identity, Origin, ShimRef } from "../../domain/process.ts";
+import type { SessionState } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 
 /** The engine's port to Claude Code. */

@@ -1,5 +1,6 @@
 import { AppError } from "../../domain/error.ts";
-import { type Identity, optionsOf, type SessionState } from "../../domain/session.ts";
+import type { Identity } from "../../domain/process.ts";
+import { optionsOf, type SessionState } from "../../domain/session.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionRecord } from "../ports.ts";
 

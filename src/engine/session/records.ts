@@ -3,14 +3,8 @@ import { AppError, invalidArgument, sessionNotFound } from "../../domain/error.t
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
-import {
-  hasSpoken,
-  initialState,
-  optionsOf,
-  type Identity,
-  type SessionState,
-  SessionStatus,
-} from "../../domain/session.ts";
+import type { Identity } from "../../domain/process.ts";
+import { hasSpoken, initialState, optionsOf, type SessionState, SessionStatus } from "../../domain/session.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
 import { policyFor, type Operator } from "../policy/operator.ts";
 import {

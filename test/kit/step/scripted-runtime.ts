@@ -2,7 +2,7 @@ import type { ControlRequest } from "../../../src/domain/control.ts";
 import { AppError } from "../../../src/domain/error.ts";
 import type { JsonObject } from "../../../src/domain/json.ts";
 import type { Decision } from "../../../src/domain/permission.ts";
-import type { Identity, ShimRef } from "../../../src/domain/session.ts";
+import type { Identity, ShimRef } from "../../../src/domain/process.ts";
 import type {
   AgentProcess,
   AgentReattach,

@@ -3,13 +3,8 @@ import type { Command, CommandKind, CommandOf } from "../../../src/domain/comman
 import type { SessionPolicy } from "../../../src/domain/approvals/session-policy.ts";
 import type { SessionEvent, StoredEvent } from "../../../src/domain/event.ts";
 import type { PermissionRequest } from "../../../src/domain/permission.ts";
-import {
-  initialState,
-  type SessionState,
-  type SessionStatus,
-  type ShimRef,
-  statusOf,
-} from "../../../src/domain/session.ts";
+import type { ShimRef } from "../../../src/domain/process.ts";
+import { initialState, type SessionState, type SessionStatus, statusOf } from "../../../src/domain/session.ts";
 import type { AgentResult } from "../../../src/domain/turn.ts";
 import type { Policy } from "../../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../../src/engine/ports.ts";

@@ -1,0 +1,57 @@
+import { z } from "zod";
+import { AddedPolicy } from "./approvals/session-policy.ts";
+
+/** Process of a session as recorded in its state, and where its conversation comes from. */
+
+/**
+ * Shim that holds the pipes of a process. `address` is its socket; `pid` and `startedAt` identify its own process. Only a
+ * daemon named `daemon` with version `sdk` of the Agent SDK attaches. Without a daemon, the shim ends its processes after
+ * `keepMs`.
+ */
+const Shim = z.object({
+  address: z.string(),
+  pid: z.number(),
+  startedAt: z.string(),
+  daemon: z.string(),
+  sdk: z.string(),
+  keepMs: z.number(),
+});
+export type ShimRef = z.infer<typeof Shim>;
+
+/** Process of a session, identified by `pid` together with `startedAt`, its start time in the system's own unit. */
+const RunningProcess = z.object({
+  phase: z.enum(["starting", "live", "ending"]),
+  id: z.string(),
+  since: z.number(),
+  /** Time in phase `starting`, ms of time awake. */
+  startingMs: z.number().exactOptional(),
+  /** True while a starting process waits for a slot and does not run yet. */
+  waiting: z.boolean().exactOptional(),
+  /** True while the program of a waiting process is being installed; the process asks for no slot until then. */
+  installing: z.boolean().exactOptional(),
+  /** Number of earlier starts that failed because their owner died before the process was recorded. */
+  again: z.number().int().exactOptional(),
+  pid: z.number().exactOptional(),
+  startedAt: z.string().exactOptional(),
+  /** Without `shim`, the server holds the pipes and the process ends with the server. */
+  shim: Shim.exactOptional(),
+  /** Highest number up to which every line of Claude Code is processed. */
+  line: z.number().int().exactOptional(),
+  /** Additions to the policy under which the session began, in force since the start of the process. */
+  policy: AddedPolicy.exactOptional(),
+});
+
+/** Phases of a process: `starting` until initialize is answered, `ending` once asked to end, so that the exit is expected. */
+export const SessionProcess = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none") }), RunningProcess]);
+
+/** Claude Code configuration and payer of a session; resuming with others is refused. */
+export const Identity = z.object({ configFolder: z.string(), paidBy: z.string() });
+export type Identity = z.infer<typeof Identity>;
+
+/** Transcript to begin with. `at`: last message that belongs to this session, if not all do. `isNew`: nothing was said yet. */
+export const Origin = z.object({
+  transcriptId: z.string(),
+  at: z.string().exactOptional(),
+  isNew: z.boolean().exactOptional(),
+});
+export type Origin = z.infer<typeof Origin>;
