@@ -128,6 +128,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   const engine = createEngine({
     ...operatorOf(settings, { depth, environmentId: "", bounds, allowsBypass }),
     addsOnlyBounds: settings.outlivesClients === true,
+    receipts: config.receipt === "on",
     backend: store,
     runtime,
     clock: systemClock,

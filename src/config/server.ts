@@ -40,6 +40,12 @@ export const serverFields = {
       meaning: "Maximum size of the store. Beyond it, the sessions that have been idle longest are deleted.",
     },
   ),
+  receipt: choice(["on", "off"], "on", {
+    flag: "receipt",
+    variable: "CLAUDE_CODE_MCP_RECEIPT",
+    meaning:
+      "Receipt of each turn: changed files, commands and tests as the server saw them. With off, the server does not look at the folders of sessions, and results have no receipt. See docs/receipts.md.",
+  }),
   auditLog: path("none", {
     flag: "audit-log",
     variable: "CLAUDE_CODE_MCP_AUDIT_LOG",

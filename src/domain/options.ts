@@ -5,6 +5,7 @@ import { AgentDefinition } from "./options/agents.ts";
 import { McpServer } from "./options/mcp-servers.ts";
 import { Sandbox } from "./options/sandbox.ts";
 import { PermissionMode } from "./permission.ts";
+import { Verify, VerifyOption } from "./verification.ts";
 
 /**
  * Schema of the options of a session. A new option compiles only after `options/traits.ts` states its effects, and
@@ -154,6 +155,9 @@ export const AdvancedOptions = z.strictObject({
     .exactOptional()
     .describe("log a progress summary of subagents every 30 s. Default: false"),
   includeHookEvents: z.boolean().exactOptional().describe("log the results of hooks. Default: false"),
+  verify: VerifyOption.exactOptional().describe(
+    "commands that the server runs when a turn is done. If one fails, Claude Code repairs, at most attempts times. Default: the operator's for the folder",
+  ),
 });
 export type AdvancedOptions = z.infer<typeof AdvancedOptions>;
 
@@ -183,5 +187,7 @@ export const SessionOptions = z.strictObject({
     .exactOptional()
     .describe("Default: 60000 once seen"),
   ...AdvancedOptions.shape,
+  /** A session may also have the operator's default, which callers cannot write. */
+  verify: z.union([VerifyOption, Verify]).exactOptional(),
 });
 export type SessionOptions = z.infer<typeof SessionOptions>;

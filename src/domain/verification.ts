@@ -40,13 +40,10 @@ export const VerifyOption = z.union([
 ]);
 export type VerifyOption = z.infer<typeof VerifyOption>;
 
-export function verifyOf(option: VerifyOption): Verify {
-  const {
-    commands,
-    attempts = ATTEMPTS,
-    timeoutMs = TIMEOUT_MS,
-  } = Array.isArray(option) ? { commands: option } : option;
-  return { commands, attempts, timeoutMs };
+/** Adds the defaults to an option. */
+export function verifyOf(option: VerifyOption | Verify): Verify {
+  if (Array.isArray(option)) return { commands: option, attempts: ATTEMPTS, timeoutMs: TIMEOUT_MS };
+  return { attempts: ATTEMPTS, timeoutMs: TIMEOUT_MS, ...option };
 }
 
 /** Result of one command. */

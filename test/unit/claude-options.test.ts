@@ -18,7 +18,7 @@ const bare: Options = {
 
 /** Options that `toSdkOptions` leaves out: limits are the engine's, and `env` is built by `childEnvironment`. */
 const ELSEWHERE = new Set(
-  "callerApproves env maxBudgetUsd onLost permissionRequestTimeoutMs sessionInitTimeoutMs timeout".split(" "),
+  "callerApproves env maxBudgetUsd onLost permissionRequestTimeoutMs sessionInitTimeoutMs timeout verify".split(" "),
 );
 
 /**

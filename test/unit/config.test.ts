@@ -4,7 +4,7 @@ import { delimiter, join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { ConfigError } from "../../src/config/error.ts";
-import { loadConfig, readDepth } from "../../src/config/load.ts";
+import { loadConfig } from "../../src/config/load.ts";
 import { SETTINGS } from "../../src/config/schema.ts";
 import type { Config } from "../../src/config/schema.ts";
 
@@ -61,6 +61,7 @@ describe("the settings", () => {
       processIsolation: "none",
       retentionDays: 30,
       retentionMegabytes: 2_048,
+      receipt: "on",
       logLevel: "info",
       toolsets: ["agent"],
       query: {
@@ -125,9 +126,9 @@ describe("the settings", () => {
     expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
   });
 
-  it("there are 47 settings, each of a connection, a server or a client's process", () => {
+  it("there are 48 settings, each of a connection, a server or a client's process", () => {
     const count = (of: string) => SETTINGS.filter((each) => each.of === of).length;
-    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 22, 3, 47]);
+    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 23, 3, 48]);
   });
 
   it("each setting has its own flag, variable, key and description", () => {
@@ -281,20 +282,5 @@ describe("the settings file", () => {
   it("the file of `--config` is read, even if a variable names another, and may begin with a byte order mark", () => {
     const env = { CLAUDE_CODE_MCP_CONFIG: "/none" };
     expect(load({ argv: ["--config", FILE], env, file: '\uFEFF{"maxDepth": 2}' }).maxDepth).toBe(2);
-  });
-});
-
-describe("the nesting depth in `CLAUDE_CODE_MCP_DEPTH`", () => {
-  it.each<[string | undefined, number]>([
-    [undefined, 0],
-    ["", 0],
-    ["0", 0],
-    ["3", 3],
-  ])("the depth of %j is %j", (value, depth) => {
-    expect(readDepth({ CLAUDE_CODE_MCP_DEPTH: value })).toBe(depth);
-  });
-
-  it.each(["-1", "one", "1.5", "1e3"])("a depth of %j is refused, because the true depth is unknown", (value) => {
-    expect(() => readDepth({ CLAUDE_CODE_MCP_DEPTH: value })).toThrow(ConfigError);
   });
 });

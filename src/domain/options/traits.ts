@@ -158,6 +158,14 @@ export const TRAITS = {
   promptSuggestions: { ...OPEN, usedBy: "claude", shown: "never", spare: "key" },
   agentProgressSummaries: { ...OPEN, usedBy: "claude", shown: "never", spare: "key" },
   includeHookEvents: { ...OPEN, usedBy: "claude", shown: "never", spare: "key" },
+  // Approves nothing: the commands are judged as uses of `Bash`.
+  verify: {
+    usedBy: "supervision",
+    access: "any caller",
+    sandbox: { refused: "the sandbox is Claude Code's own, and the server would run the commands outside it" },
+    approves: "nothing",
+    shown: "sensitive",
+  },
 } as const satisfies Readonly<Record<OptionName, OptionTraits>>;
 
 /** Names of the options with `Value` for `Trait`. */

@@ -124,16 +124,21 @@ export function limitsUnder({
   return { ...limits, callerApproves, approvalChain, approverTimeoutMs, unattended, rules: { ...parsed, home } };
 }
 
+export interface Receipts {
+  /** False if turns get no receipts. Default: true. */
+  readonly receipts?: boolean;
+}
+
 /** Returns the policy of the session at an owner with the terms of `operator`. */
 export function policyAtOwner(
-  operator: Operator,
+  { receipts = true, ...operator }: Operator & Receipts,
   { policy, principal, spec }: Pick<SessionRecord, "policy" | "principal" | "spec">,
   whileUnattended: WhileUnattended | undefined,
 ): Policy {
   const here = policyFor(operator, { policy, principal });
   const limits = limitsUnder(here);
   const unattended = whileUnattended && { ...whileUnattended, ...limits.unattended };
-  return { ...policyOf(spec, limits, operator.initMs), begun: policy ?? here, here, unattended };
+  return { ...policyOf(spec, limits, operator.initMs), begun: policy ?? here, here, receipts, unattended };
 }
 
 /** Returns the gate of this server, no more open than the gate at the start of the session. */

@@ -2,6 +2,7 @@ import { type Bound, tighter } from "../../domain/approvals/risk.ts";
 import type { ApproverName } from "../../domain/approvals/answer-source.ts";
 import type { SupervisionOptions } from "../../domain/options/traits.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
+import { type Verify, verifyOf } from "../../domain/verification.ts";
 import type { Rules } from "./rules.ts";
 
 /** Terms of a client for its unattended sessions. */
@@ -69,16 +70,20 @@ export interface Policy {
   readonly unattended: UnattendedPolicy | undefined;
   /** Time from an interrupt until a process that does not obey is killed. */
   readonly stopGraceMs: number;
+  /** Verification of each turn whose prompt brings none of its own; `undefined` means none. */
+  readonly verify: Verify | undefined;
+  /** True if each turn gets a receipt. */
+  readonly receipts: boolean;
 }
 
 /** Values from a session's own options. */
 type Own = Pick<
   Policy,
-  "requestTimeoutMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs"
+  "requestTimeoutMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs" | "verify"
 >;
 
 /** Values from the session's row and its server, not from `Limits`. */
-type OfSession = Pick<Policy, "begun" | "here" | "unattended">;
+type OfSession = Pick<Policy, "begun" | "here" | "receipts" | "unattended">;
 
 /** Bounds of the operator, without values from a session's own options (`Own`). */
 export interface Limits extends Omit<Policy, keyof (Own & OfSession)> {
@@ -100,6 +105,7 @@ export function policyOf(
     persistSession: isKept = true,
     sessionInitTimeoutMs: initMs = usualInitMs,
     timeout: turnMs,
+    verify,
     ...unread
   } = options;
   // oxlint-disable-next-line typescript/no-generated-empty-object-type -- it is empty only while every option is read
@@ -112,6 +118,7 @@ export function policyOf(
     onLost,
     sessionApproves,
     turnMs,
+    verify: verify && verifyOf(verify),
   };
   return { ...limits, ...own, callerApproves: tighter(limits.callerApproves, sessionApproves) };
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AppError, invalidArgument } from "../../domain/error.ts";
-import { SessionOptions } from "../../domain/options.ts";
+import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { adopt, fork, reply } from "../../engine/actions/begin.ts";
 import type { PromptRequest } from "../../engine/api.ts";
 import { mergeOptions } from "../arguments/parse.ts";
@@ -25,7 +25,7 @@ const { cwd, timeout, permissionRequestTimeoutMs, ...options } = SessionOptions.
  * Options of a session from disk may also be given beside `prompt`. `timeout` and `permissionRequestTimeoutMs` are left out:
  * beside `prompt` they apply to this turn.
  */
-const flatOptions = { cwd: cwd.exactOptional(), ...options };
+const flatOptions = { cwd: cwd.exactOptional(), ...options, verify: AdvancedOptions.shape.verify };
 /** Options for resuming a session unknown to this server. */
 const DiskOptions = z.strictObject({ ...flatOptions, timeout, permissionRequestTimeoutMs });
 

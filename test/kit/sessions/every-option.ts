@@ -107,6 +107,7 @@ export const EVERY_OPTION: Required<SessionOptions> = {
   env: { KEY: "value" },
   onLost: "resume",
   callerApproves: "reads",
+  verify: { commands: ["npm test"], attempts: 2, timeoutMs: 60_000 },
   pathToClaudeCodeExecutable: "/bin/claude",
   sessionInitTimeoutMs: 3000,
   betas: ["context-1m-2025-08-07"],

@@ -57,6 +57,8 @@ export const POLICY: Policy = {
   callerApproves: "all",
   sessionApproves: "all",
   cwd: "/project",
+  verify: undefined,
+  receipts: true,
 };
 
 export const RESULT: AgentResult = {
