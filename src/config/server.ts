@@ -1,6 +1,5 @@
 import { httpFields } from "./http.ts";
 import { choice, count, optionalCount, path } from "./setting.ts";
-import { verifyField } from "./verify.ts";
 
 /** Settings of a server, equal for all its sessions and clients. Clients of a daemon cannot give them. */
 export const serverFields = {
@@ -47,7 +46,6 @@ export const serverFields = {
     meaning:
       "Receipt of each turn: changed files, commands and tests as the server saw them. With off, the server does not look at the folders of sessions, and results have no receipt. See docs/receipts.md.",
   }),
-  verify: verifyField,
   auditLog: path("none", {
     flag: "audit-log",
     variable: "CLAUDE_CODE_MCP_AUDIT_LOG",

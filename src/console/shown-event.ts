@@ -1,4 +1,5 @@
 import type { StoredEvent } from "../domain/event.ts";
+import type { Snapshot } from "../domain/receipt.ts";
 import type { ShownEvent } from "./wire.ts";
 
 /**
@@ -10,13 +11,23 @@ import type { ShownEvent } from "./wire.ts";
 /** Limits: characters per text, levels of nesting per event, characters of base64 up to which a file is sent inline. */
 const [MAX_TEXT, MAX_DEPTH, SMALL_FILE] = [10_000, 100, 200];
 
-export function shownEvent(event: StoredEvent): ShownEvent {
+export function shownEvent(stored: StoredEvent): ShownEvent {
+  const event = withoutSnapshot(stored);
   const [isCut, hasFile] = [exceedsLimits(event, 0), hasFiles(event, 0)];
   if (!isCut && !hasFile) return event;
   const copy: StoredEvent = { ...event };
   for (const [key, inside] of Object.entries(event)) Reflect.set(copy, key, cut(inside, 1));
   return isCut ? { ...copy, cut: true } : copy;
 }
+
+/** Empties the state of the folders, a stamp for each changed file, which the page does not show. */
+function withoutSnapshot(event: StoredEvent): StoredEvent {
+  if (event.type === "turn.baseline") return { ...event, data: { ...event.data, before: NO_SNAPSHOT } };
+  if (event.type === "turn.receipt") return { ...event, data: { ...event.data, after: NO_SNAPSHOT } };
+  return event;
+}
+
+const NO_SNAPSHOT: Snapshot = { folders: [] };
 
 function exceedsLimits(value: unknown, depth: number): boolean {
   if (typeof value === "string") return value.length > MAX_TEXT;

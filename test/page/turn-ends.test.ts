@@ -1,10 +1,15 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { Usage } from "../../src/console/wire.ts";
+import { SessionEvent } from "../../src/domain/event.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
 import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
 import { entry } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
+import { receiptEvent, verified, verifying } from "../kit/browser/evidence.ts";
+import { ended as endOf, toolCall } from "../kit/browser/timeline.ts";
+import { PHONE } from "../kit/browser/window.ts";
+import { addSession, id as idOf, promptEvent } from "../kit/clients/sessions-command.ts";
 
 /** Ends of turns: their text, and the work counted in usage. */
 
@@ -48,4 +53,68 @@ it("usage counts the work of turns, not the time that requests of other turns we
   const tile = page.locator(".usage-tile").filter({ hasText: "Time worked" });
   await tile.waitFor();
   expect(await tile.locator(".usage-value").innerText()).not.toBe("0.0 s");
+});
+
+/** Receipt near its bound of 64 KiB, in which the names are hostile. */
+const BOUNDED = receiptEvent({
+  complete: false,
+  notSeen: ["The folder vendor has more than 20,000 entries."],
+  files: Array.from({ length: 600 }, (_, at) => ({
+    path: `src/<b>${String(at)}</b>/${"deep/".repeat(8)}\u202Ea.ts`,
+    change: "changed",
+    lines: [1, 2],
+    by: ["tree", "Edit"],
+  })),
+  commands: [{ eventId: 2, command: "npm test", exit: 1, check: "test", failed: 1, passed: 41 }],
+  commits: [{ hash: "ab12cd3ef".padEnd(40, "0"), subject: "Mend the login" }],
+  denied: 1,
+});
+
+it("the end of a turn shows its verification and its receipt, and a command of the receipt leads to its call", async () => {
+  const id = idOf(1);
+  const commands = [{ command: "npm test", exit: 1, ms: 2_100, tail: "not ok 1 - login" }];
+  const red = verified({ status: "failed", attempts: 2, of: 2, commands });
+  const end = endOf({
+    outcome: "failed",
+    isError: true,
+    errorSubtype: "verification_failed",
+    message: "npm test: exit 1",
+  });
+  const call = toolCall("u", "Bash", { command: "npm test" });
+  const events = SessionEvent.array().parse([
+    promptEvent("Mend it."),
+    call,
+    verifying(2, 2, "npm test", "npm run lint"),
+    red,
+    BOUNDED,
+    end,
+  ]);
+  await desk.change(async (node) => addSession(node, id, { events, state: { lastOutcome: "failed" } }));
+  const window = await desk.open({ hash: `#/sessions/${id}` });
+  const { page } = window;
+  await page.getByRole("status").filter({ hasText: "Error Verification failed" }).waitFor();
+  await entry(page, /Verification failed Turn failed · /).waitFor();
+  await entry(page, "Verification failed, attempt 2 of 2").locator("summary").first().press("Enter");
+  await page.getByLabel("End of the output").getByText("not ok 1 - login").waitFor();
+  const receipt = entry(page, "600 files, 600 lines added, 1,200 removed");
+  await receipt.locator("summary").press("Enter");
+  const files = receipt.getByRole("list", { name: "Files" });
+  const more = receipt.getByRole("button", { name: "Show all 600" });
+  await more.waitFor();
+  expect(await files.getByRole("listitem").count()).toBe(50);
+  for (const [name, colorScheme] of [
+    ["light", "light"],
+    ["dark", "dark"],
+  ] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect(await window.violations()).toEqual([]);
+    await window.picture(`receipt-${name}`, false);
+  }
+  await more.click();
+  expect(await files.getByRole("listitem").last().innerText()).toMatch(/^src\/<b>599<\/b>.*⟨U\+202E⟩a.ts \+1 −2\n/);
+  await page.setViewportSize(PHONE);
+  expect(await window.overhang()).toBe(0);
+  await window.picture("receipt-phone", false);
+  await receipt.getByRole("link", { name: "npm test", exact: true }).click();
+  await expect.poll(async () => page.locator(":focus").getAttribute("data-event")).toBe("2");
 });

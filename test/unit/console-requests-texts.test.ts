@@ -128,3 +128,25 @@ describe("the description of a request", () => {
     ]);
   });
 });
+
+describe("a request of a verification", () => {
+  const asked = request({ toolName: "Verification", input: { commands: ["npm test", "npm run lint"], shell: "sh" } });
+
+  test("the server asks, and the commands are shown one by one before the other fields", () => {
+    expect(headline(asked)).toBe("The server asks to verify the work with 2 commands");
+    expect(headline(request({ ...asked, input: { commands: ["npm test"] } }), true)).toBe(
+      "The server asked to verify the work with 1 command",
+    );
+    expect(shapeOf(asked)).toEqual({
+      kind: "commands",
+      commands: ["npm test", "npm run lint"],
+      rest: { shell: "sh" },
+    });
+  });
+
+  test("an input of another form is shown as a whole", () => {
+    const other = request({ toolName: "Verification", input: { commands: ["npm test", 3] } });
+    expect(shapeOf(other)).toEqual({ kind: "fields", rest: other.input });
+    expect(headline(other)).toBe("Claude Code asks to use a tool");
+  });
+});

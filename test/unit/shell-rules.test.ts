@@ -198,6 +198,11 @@ describe("a remembered answer", () => {
     expect(remembered(command, ...suggested.map(bash))).toEqual(rules.map((content) => `Bash(${content})`));
   });
 
+  it("the answer to a verification is not remembered", () => {
+    const asked = { requestId: "r", kind: "permission", toolUseId: "v", input: { commands: ["ls"] } } as const;
+    expect(rulesToRemember({ ...asked, toolName: "Verification" })).toEqual([]);
+  });
+
   it("a rule for another tool, suggested for the files that a command reads, is not remembered", () => {
     const suggested = { toolName: "Read", ruleContent: "//etc/**" };
     expect(remembered("grep x /etc/hosts", suggested)).toEqual(["Bash(grep x /etc/hosts)"]);

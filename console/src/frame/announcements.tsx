@@ -53,5 +53,6 @@ function idOf({ sessionId, requestId }: PendingRequest): string {
 function announcementText({ type, toolName, title }: PendingRequest): string {
   const where = title === "" ? "A session" : `“${truncateLine(title, 60)}”`;
   if (type === "question") return `${where} asks a question.`;
+  if (toolName === "Verification") return `${where} asks to verify its work with commands.`;
   return type === "plan" ? `${where} has a plan to approve.` : `${where} asks to use ${displayLine(toolName)}.`;
 }

@@ -25,3 +25,9 @@ export function numberAt(object: JsonObject, key: string): number | undefined {
   const value = object[key];
   return typeof value === "number" ? value : undefined;
 }
+
+/** `undefined` unless the value is a list of texts alone. */
+export function textsAt(object: JsonObject, key: string): readonly string[] | undefined {
+  const value: unknown = object[key];
+  return Array.isArray(value) && value.every((each) => typeof each === "string") ? value : undefined;
+}

@@ -22,6 +22,15 @@ export function InputShown({ request }: { readonly request: PendingRequest }) {
           <Code label="Command" text={shape.command} />
         </>
       )}
+      {shape.kind === "commands" && (
+        <ol class={styles["commands"]}>
+          {shape.commands.map((command, place) => (
+            <li key={place}>
+              <Code label={`Command ${String(place + 1)}`} text={command} />
+            </li>
+          ))}
+        </ol>
+      )}
       {shape.kind === "diffs" && (
         <>
           <p class={styles["description"]}>

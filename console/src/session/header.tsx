@@ -10,7 +10,13 @@ import { Title } from "./title.tsx";
 import styles from "./session.module.css";
 import facts from "../parts/facts.module.css";
 
-export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
+interface Props {
+  readonly detail: SessionDetail;
+  /** State of the verification in words; "" if there is nothing to say. */
+  readonly verification: string;
+}
+
+export function SessionHeader({ detail, verification }: Props) {
   const { closed, costUsd, status, turns, unreadable } = detail;
   return (
     <header class={styles["head"]}>
@@ -21,6 +27,7 @@ export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
       <p class={styles["line"]}>
         <span class={styles["now"]} role="status">
           <Status status={status} /> {waitText(detail)}
+          {verification !== "" && <span class={status === "error" ? styles["red"] : undefined}>{verification}</span>}
         </span>
         {detail.turnStartedAt !== undefined && isAtWork(detail) && (
           <span class="number">

@@ -1,9 +1,10 @@
 import { useContext, useMemo } from "preact/hooks";
 import { moment, timeOfDay } from "../parts/format.ts";
-import { EventWindowContext } from "./event-window.ts";
+import { useEventHref } from "./event-window.ts";
 import { Call } from "./call/call.tsx";
 import type { Item, LineItem, TextItem, ThinkingItem } from "./reducer/item.ts";
-import { hrefOf } from "../state/route.ts";
+import { Receipt } from "./evidence/receipt.tsx";
+import { Verification } from "./evidence/verification.tsx";
 import { ShowWhole } from "./show-whole.tsx";
 import { TargetContext } from "./target.ts";
 import { Prompt } from "./items/prompt.tsx";
@@ -51,6 +52,10 @@ function Body({ item }: { readonly item: Item }) {
       return <Call item={item}>{(children) => children.map((child) => <Entry key={child.key} item={child} />)}</Call>;
     case "request":
       return <Request item={item} />;
+    case "verification":
+      return <Verification item={item} />;
+    case "receipt":
+      return <Receipt item={item} />;
     case "turn":
       return <TurnEnd item={item} />;
     case "line":
@@ -60,14 +65,9 @@ function Body({ item }: { readonly item: Item }) {
 
 /** Start time, as a link to this item. */
 function When({ item: { at, eventId } }: { readonly item: Item }) {
-  const eventWindow = useContext(EventWindowContext);
-  const here = hrefOf({ view: "session", id: eventWindow?.sessionId ?? "" });
+  const href = useEventHref();
   return (
-    <a
-      class={styles["when"]}
-      href={`${here}?event=${String(eventId)}`}
-      title={`${moment(at)}, event ${String(eventId)}`}
-    >
+    <a class={styles["when"]} href={href(eventId)} title={`${moment(at)}, event ${String(eventId)}`}>
       <time dateTime={new Date(at).toISOString()}>{timeOfDay(at)}</time>
     </a>
   );

@@ -1,8 +1,11 @@
 import { batch, computed, type ReadonlySignal, signal, type Signal } from "@preact/signals";
 import { createContext } from "preact";
+import { useContext } from "preact/hooks";
 import type { EventPage, SessionDetail, ShownEvent } from "../../../src/console/wire.ts";
 import { ApiProblem, get, messageOf } from "../net/api.ts";
 import { follow, type FollowedEvent } from "../state/live.ts";
+import { hrefOf } from "../state/route.ts";
+import { verificationNow } from "./evidence/verification-words.ts";
 import { TimelineReducer } from "./reducer/timeline-reducer.ts";
 import type { Item } from "./reducer/item.ts";
 
@@ -42,6 +45,10 @@ export class EventWindow {
   readonly #problem = computed(
     () => (this.#detail.value ? undefined : this.#detailProblem.value) ?? this.#pageProblem.value,
   );
+  readonly #verification = computed(() => {
+    const extent = this.#extent.value;
+    return extent?.last === extent?.newest ? verificationNow(this.#items.value) : "";
+  });
   readonly #isGone = signal(false);
   readonly #news = signal<Item | undefined>(undefined);
   /** Set by `Reader`: true while the end is visible. */
@@ -77,6 +84,11 @@ export class EventWindow {
   /** Unfinished text of Claude Code. */
   get partial(): ReadonlySignal<string> {
     return this.#partial;
+  }
+
+  /** State of the last turn's verification in words; "" if there is nothing to say, or the end of the log is not loaded. */
+  get verification(): ReadonlySignal<string> {
+    return this.#verification;
   }
 
   get problem(): ReadonlySignal<Problem | undefined> {
@@ -242,3 +254,10 @@ function isOwnText(event: ShownEvent): boolean {
 
 /** Gives the items of a timeline access to the loaded events. */
 export const EventWindowContext = createContext<EventWindow | undefined>(undefined);
+
+/** Returns addresses of events in the timeline's session. */
+export function useEventHref(): (eventId: number) => string {
+  const eventWindow = useContext(EventWindowContext);
+  const here = hrefOf({ view: "session", id: eventWindow?.sessionId ?? "" });
+  return (eventId) => `${here}?event=${String(eventId)}`;
+}

@@ -2,6 +2,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Markdown } from "../parts/markdown.tsx";
 import { type EventWindow, EventWindowContext } from "./event-window.ts";
+import { receiptText } from "./evidence/receipt-words.ts";
+import { RED, verificationTitle } from "./evidence/verification-words.ts";
 import { Foot } from "./foot.tsx";
 import type { Item } from "./reducer/item.ts";
 import { Items } from "./items.tsx";
@@ -141,7 +143,11 @@ function announcementText(item: Item): string {
       return `${item.request.toolName} is waiting for approval`;
     case "turn":
       if (item.cause !== undefined) return truncateLine(`The turn failed: ${item.cause}`, 200);
-      return END_WORDS[item.ended.outcome];
+      return item.ended.errorSubtype === RED ? "Verification failed" : END_WORDS[item.ended.outcome];
+    case "verification":
+      return verificationTitle(item).text;
+    case "receipt":
+      return receiptText(item.receipt);
     case "line":
       return truncateLine(item.text, 200);
     case "prompt":

@@ -34,7 +34,7 @@ export function SessionView({ id }: { readonly id: string }) {
   }
   return (
     <div class={styles["view"]}>
-      {detail ? <SessionHeader detail={detail} /> : <HeaderSkeleton />}
+      {detail ? <SessionHeader detail={detail} verification={eventWindow.verification.value} /> : <HeaderSkeleton />}
       {problem && (
         <p role="alert" class="problem">
           {problem.words}{" "}

@@ -43,9 +43,10 @@ export function withNewest(old: readonly Remembered[], added: readonly Remembere
  * Returns the rules by which an answer to the request is remembered: the allow rules that Claude Code suggests, or else the
  * tool. For a command, only the exact command, unless its program is harmless with any arguments. Ignores all other suggestions
  * (further folders, a mode in which edits and deletions need no approval), because they exceed the approval of one tool. `[]`
- * if the answer cannot be remembered.
+ * if the answer cannot be remembered: for a verification, whose commands are allowed once, for one turn.
  */
 export function rulesToRemember({ input, suggestions = [], toolName }: PermissionRequest): string[] {
+  if (toolName === "Verification") return [];
   const suggested = suggestions.flatMap((suggestion) => {
     const update = PermissionUpdate.safeParse(suggestion).data;
     return update?.type === "addRules" && update.behavior === "allow" ? update.rules : [];

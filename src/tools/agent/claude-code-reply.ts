@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { AppError, invalidArgument } from "../../domain/error.ts";
-import { SessionOptions } from "../../domain/options.ts";
-import { verifyOf } from "../../domain/verification.ts";
+import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { adopt, fork, reply } from "../../engine/actions/begin.ts";
 import type { PromptRequest } from "../../engine/api.ts";
 import { mergeOptions } from "../arguments/parse.ts";
@@ -21,19 +20,14 @@ import { actingCaller } from "../scope.ts";
 import { answerTurn, SentPrompt } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
-const { cwd, timeout, permissionRequestTimeoutMs, verify: _, ...options } = SessionOptions.shape;
+const { cwd, timeout, permissionRequestTimeoutMs, ...options } = SessionOptions.shape;
 /**
- * Options of a session from disk may also be given beside `prompt`. `timeout`, `permissionRequestTimeoutMs` and `verify` are
- * left out: beside `prompt` they apply to this turn.
+ * Options of a session from disk may also be given beside `prompt`. `timeout` and `permissionRequestTimeoutMs` are left out:
+ * beside `prompt` they apply to this turn.
  */
-const flatOptions = { cwd: cwd.exactOptional(), ...options };
+const flatOptions = { cwd: cwd.exactOptional(), ...options, verify: AdvancedOptions.shape.verify };
 /** Options for resuming a session unknown to this server. */
-const DiskOptions = z.strictObject({
-  ...flatOptions,
-  timeout,
-  permissionRequestTimeoutMs,
-  verify: PromptOptions.shape.verify,
-});
+const DiskOptions = z.strictObject({ ...flatOptions, timeout, permissionRequestTimeoutMs });
 
 const NO_UUID = "must be the uuid of a message. Poll with responseMode full to see them";
 
@@ -85,11 +79,14 @@ export const claudeCodeReply = defineTool({
 });
 
 async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<SentPrompt> {
-  const { advanced = {}, endWithClient: beside, verify } = args;
-  const flat = { ...(beside !== undefined && { endWithClient: beside }), ...(verify && { verify }) };
-  const ofPrompt = mergeOptions(flat, advanced, "advanced");
-  const bind = endingWithClient(ofPrompt.endWithClient ?? false, call, deps);
-  const begun = await begin(args, promptOf(args, ofPrompt, call), call, deps);
+  const { advanced = {}, endWithClient: beside } = args;
+  const { endWithClient = false } = mergeOptions(
+    beside === undefined ? {} : { endWithClient: beside },
+    advanced,
+    "advanced",
+  );
+  const bind = endingWithClient(endWithClient, call, deps);
+  const begun = await begin(args, promptOf(args, endWithClient, call), call, deps);
   await bind(begun);
   return begun;
 }
@@ -123,11 +120,7 @@ function isUnknown(error: unknown, sessionId: string): boolean {
   return error instanceof AppError && error.code === "SESSION_NOT_FOUND" && error.sessionId === sessionId;
 }
 
-function promptOf(
-  args: Input,
-  { endWithClient = false, verify }: z.infer<typeof PromptOptions>,
-  call: ToolCall,
-): PromptRequest {
+function promptOf(args: Input, endWithClient: boolean, call: ToolCall): PromptRequest {
   const { attachments, idempotencyKey, permissionRequestTimeoutMs: requestTimeoutMs, timeout: turnMs, whenBusy } = args;
   const limits = {
     ...approvalLimits(call),
@@ -142,7 +135,6 @@ function promptOf(
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(whenBusy && { whenBusy }),
     limits,
-    ...(verify && { verify: verifyOf(verify) }),
     ...(args.resumeSessionAt !== undefined && { resumeAt: args.resumeSessionAt }),
   };
 }

@@ -25,6 +25,7 @@ const Input = z.strictObject({
   ...promptFields,
   cwd: cwd.exactOptional(),
   ...options,
+  verify: AdvancedOptions.shape.verify,
   waitMs: WaitMs.exactOptional().describe("Default: 0"),
   idempotencyKey: IdempotencyKey,
   ...PromptOptions.shape,

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 
 export const cards = (
   page: Page,
-  name: RegExp | string = /^(Claude Code|A subagent|.* \(subagent\)) (asks|asked|has|had) /,
+  name: RegExp | string = /^(Claude Code|The server|A subagent|.* \(subagent\)) (asks|asked|has|had) /,
 ) => page.getByRole("article", { name });
 
 /** Presses the button until the card stops asking whether the press was meant, or `taken` is visible. */

@@ -44,6 +44,8 @@ export const ended = (more: Loose = {}): Draft => ({
     durationApiMs: 1,
     numTurns: 1,
     costUsd: 0,
+    sessionTurns: 1,
+    sessionCostUsd: 0,
     ...more,
   },
 });

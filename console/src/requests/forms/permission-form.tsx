@@ -3,12 +3,15 @@ import { keysAreOn } from "../../state/keys.ts";
 import { open } from "../draft.ts";
 import { Buttons, MessageField, Press, send, type FormProps } from "./form.tsx";
 import { EscapedText } from "../escaped-text.tsx";
+import { commandsOf } from "../words/subject.ts";
 import { classNames } from "../../parts/class-names.ts";
 import styles from "../requests.module.css";
 
 export function PermissionForm(form: FormProps) {
   const { draft, request } = form;
-  const { remember } = request;
+  // The server refuses changes of a verification: its caller has named the commands.
+  const isVerification = commandsOf(request) !== undefined;
+  const remember = isVerification ? [] : request.remember;
   const what = draft.open.value;
   const rulesId = `rules-${draft.key}`;
   if (what === "edit") return <EditInput form={form} button="Allow with changes" />;
@@ -27,9 +30,11 @@ export function PermissionForm(form: FormProps) {
         <Press form={form} kind="danger" keyName="d" decides={false} act={() => open(draft, "message")}>
           Deny…
         </Press>
-        <Press form={form} decides={false} act={() => open(draft, "edit")}>
-          Edit input…
-        </Press>
+        {!isVerification && (
+          <Press form={form} decides={false} act={() => open(draft, "edit")}>
+            Edit input…
+          </Press>
+        )}
         {form.mayAnswer && (
           <KeyHint
             keys={[

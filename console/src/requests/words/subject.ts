@@ -1,7 +1,8 @@
 import type { PendingRequest } from "../../../../src/console/wire.ts";
 import type { RISK_LEVELS } from "../../../../src/domain/approvals/risk.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import { isObject } from "../../parts/json.ts";
+import { count } from "../../parts/format.ts";
+import { isObject, textsAt } from "../../parts/json.ts";
 
 /** Describes the subject of a request and chooses a display for the input. */
 
@@ -27,15 +28,18 @@ type Named = Pick<PendingRequest, "toolName" | "type" | "input" | "agentId" | "a
 /** `isOver`: the request is answered, so the verb is in the past tense. */
 export function headline(request: Named, isOver = false): string {
   const { input, toolName, type } = request;
+  const asks = isOver ? "asked" : "asks";
+  const commands = commandsOf(request);
+  if (commands) return `The server ${asks} to verify the work with ${count(commands.length, "command")}`;
   const who = whoAsks(request);
   if (type === "plan") return `${who} has made a plan`;
   if (type === "question") {
     const { questions } = input;
-    const count = Array.isArray(questions) ? questions.length : 1;
+    const number = Array.isArray(questions) ? questions.length : 1;
     const verb = isOver ? "had" : "has";
-    return count === 1 ? `${who} ${verb} a question` : `${who} ${verb} ${String(count)} questions`;
+    return number === 1 ? `${who} ${verb} a question` : `${who} ${verb} ${String(number)} questions`;
   }
-  return `${who} ${isOver ? "asked" : "asks"} to ${actOf(toolName)}`;
+  return `${who} ${asks} to ${actOf(toolName)}`;
 }
 
 /** Names a subagent by `agent.description`, because several subagents may ask at once. */
@@ -60,9 +64,15 @@ export const RISK_WORDS: Readonly<Record<Level, { readonly name: string; readonl
   unknown: { name: "Unknown risk", meaning: "Treat it as high risk." },
 };
 
+/** Commands of a verification, which the server itself asks for; `undefined` for any other request. */
+export function commandsOf({ input, toolName }: Pick<PendingRequest, "input" | "toolName">) {
+  return toolName === "Verification" ? textsAt(input, "commands") : undefined;
+}
+
 /** `rest`: fields that the kind does not show. No field of an input is left out. */
 export type Shape =
   | { readonly kind: "command"; readonly command: string; readonly description: string; readonly rest: JsonObject }
+  | { readonly kind: "commands"; readonly commands: readonly string[]; readonly rest: JsonObject }
   | { readonly kind: "diffs"; readonly path: string; readonly diffs: readonly Change[]; readonly rest: JsonObject }
   | { readonly kind: "fields"; readonly rest: JsonObject };
 
@@ -80,6 +90,10 @@ export function shapeOf({ input, toolName }: Pick<PendingRequest, "input" | "too
 const SHAPE_READERS: Readonly<Record<string, (input: JsonObject) => Shape | undefined>> = {
   Bash: commandIn,
   PowerShell: commandIn,
+  Verification({ commands: list, ...rest }) {
+    const commands = textsAt({ list }, "list");
+    return commands && { kind: "commands", commands, rest };
+  },
   Write({ content, file_path: path, ...rest }) {
     if (typeof content !== "string" || typeof path !== "string") return undefined;
     return { kind: "diffs", path, diffs: [{ before: "", after: content }], rest };

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { truncateLine } from "../../parts/text.ts";
-import { textAt } from "../../parts/json.ts";
+import { textAt, textsAt } from "../../parts/json.ts";
 
 /** Title of a tool call on one line. */
 
@@ -35,6 +35,7 @@ const KNOWN: Readonly<Record<string, readonly [verb: string, field: string, isCo
   TaskStop: ["Stop", "task_id", true],
   TodoWrite: ["To-do list", "", false],
   ToolSearch: ["Find tools", "query", false],
+  Verification: ["Verification", "commands", true],
   WebFetch: ["Fetch", "url", true],
   WebSearch: ["Search the web", "query", false],
   Write: ["Write", "file_path", true],
@@ -47,7 +48,7 @@ export function callTitle(name: string | undefined, input: JsonObject, cwd: stri
   const known = Object.hasOwn(KNOWN, name) ? KNOWN[name] : undefined;
   if (!known) return unknownTool(name, input);
   const [verb, field, isCode] = known;
-  const subject = textAt(input, field) ?? questionOf(input);
+  const subject = textAt(input, field) ?? textsAt(input, field)?.join(" · ") ?? questionOf(input);
   const kind = verb === "Agent" ? textAt(input, "subagent_type") : undefined;
   return {
     verb: kind === undefined ? verb : `Agent (${truncateLine(kind, 40)})`,

@@ -1,11 +1,13 @@
 import { useContext } from "preact/hooks";
 import { duration, timeOfDay } from "../../parts/format.ts";
+import { textsAt } from "../../parts/json.ts";
 import { truncateLine, displayText } from "../../parts/text.ts";
 import { answerSourceText, isUndecided, approverName } from "../../state/answer-source.ts";
 import { Fields } from "../call/input-fields.tsx";
 import { callTitle } from "../call/title.ts";
 import { EventWindowContext } from "../event-window.ts";
 import { Disclosure } from "../disclosure.tsx";
+import { Output } from "../output.tsx";
 import type { RequestItem } from "../reducer/item.ts";
 import styles from "../timeline.module.css";
 import facts from "../../parts/facts.module.css";
@@ -36,11 +38,18 @@ export function Request({ item }: { readonly item: RequestItem }) {
             ))}
             {answer && <Answer answer={answer} />}
           </dl>
-          <Fields input={request.input} />
+          <Input request={request} />
         </>
       )}
     </Disclosure>
   );
+}
+
+/** Commands of a verification one by one, otherwise the fields of the input. */
+function Input({ request: { input, toolName } }: Pick<RequestItem, "request">) {
+  const commands = toolName === "Verification" ? textsAt(input, "commands") : undefined;
+  if (!commands) return <Fields input={input} />;
+  return commands.map((command, at) => <Output key={at} text={command} label={`Command ${String(at + 1)}`} />);
 }
 
 const RISKS = { reads: "reads files only", edits: "changes files", all: "can do anything" } as const;

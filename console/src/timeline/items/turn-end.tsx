@@ -1,6 +1,7 @@
 import { count, duration, usd } from "../../parts/format.ts";
 import { displayText, truncateLine } from "../../parts/text.ts";
 import { Disclosure } from "../disclosure.tsx";
+import { RED } from "../evidence/verification-words.ts";
 import type { TurnItem } from "../reducer/item.ts";
 import { Json } from "../output.tsx";
 import { classNames } from "../../parts/class-names.ts";
@@ -26,13 +27,16 @@ export function TurnEnd({ item: { cause, ended, result } }: { readonly item: Tur
   // Shows only the author of an interrupt, because an interrupt is not a failure.
   const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
-  const how = END_WORDS[outcome] + (by === undefined ? why : ` ${displayText(by)}`);
+  const how =
+    errorSubtype === RED
+      ? "Verification failed"
+      : END_WORDS[outcome] + (by === undefined ? why : ` ${displayText(by)}`);
   const line = cause === undefined ? how : truncateLine(cause, SHORT_CAUSE);
   const summary = (
     <span class={styles["words"]}>
       <b class={outcome === "interrupted" ? undefined : styles[TONES[outcome]]}>{line}</b>{" "}
       <span class="soft">
-        {cause !== undefined && `${END_WORDS[outcome]} · `}
+        {(cause !== undefined || errorSubtype === RED) && `${END_WORDS[outcome]} · `}
         {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model call")}
       </span>
     </span>

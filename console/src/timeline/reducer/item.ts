@@ -3,6 +3,8 @@ import type { ApproverName } from "../../../../src/domain/approvals/answer-sourc
 import type { TurnEnded } from "../../../../src/domain/event.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import type { PermissionRequest } from "../../../../src/domain/permission.ts";
+import type { Receipt } from "../../../../src/domain/receipt.ts";
+import type { Verification, VerificationStatus } from "../../../../src/domain/verification.ts";
 
 /** Items of a timeline, in order. Several events can form an item, and an event can form several items. */
 
@@ -22,7 +24,8 @@ export interface Picture {
   readonly at: readonly (string | number)[];
 }
 
-export type Item = PromptItem | TextItem | ThinkingItem | CallItem | RequestItem | TurnItem | LineItem;
+export type Item =
+  PromptItem | TextItem | ThinkingItem | CallItem | RequestItem | VerificationItem | ReceiptItem | TurnItem | LineItem;
 
 export interface PromptItem extends Base {
   readonly kind: "prompt";
@@ -78,6 +81,25 @@ export interface RequestItem extends Base {
     readonly at: number;
   }[];
   readonly answer?: Extract<ShownEvent, { type: "permission.answered" }>["data"] & { readonly at: number };
+}
+
+/** Run of the commands of a verification, or its result if nothing was run. */
+export interface VerificationItem extends Base {
+  readonly kind: "verification";
+  readonly turnId: string;
+  /** `stopped`: the run has no result; another run or the end of the turn followed. */
+  readonly state: "running" | "stopped" | VerificationStatus;
+  /** Commands to run; `[]` if not in the loaded events. */
+  readonly commands: readonly string[];
+  readonly attempt: number;
+  readonly of: number;
+  readonly ended?: Verification;
+}
+
+/** Changes and commands that the server saw in a turn. */
+export interface ReceiptItem extends Base {
+  readonly kind: "receipt";
+  readonly receipt: Receipt;
 }
 
 export interface TurnItem extends Base {

@@ -27,9 +27,8 @@ const SUMMARIES: ByEventType<Summary | undefined> = {
   "prompt.dropped": item,
   "turn.started": (data) => quiet(wordsOfStart(data.origin), data),
   "turn.baseline": item,
-  "verification.started": ({ attempt, of }) =>
-    quiet(`Verifying, attempt ${String(attempt)} of ${String(of)}`, undefined),
-  "verification.ended": ({ verification }) => quiet(`Verification: ${verification.status}`, verification),
+  "verification.started": item,
+  "verification.ended": item,
   "turn.receipt": item,
   "turn.ended": item,
   message: item,
@@ -99,6 +98,7 @@ function summaryOfClose(data: DataOf<"session.closed">): Summary {
 }
 
 function wordsOfStart(origin: DataOf<"turn.started">["origin"]): string {
+  if (origin === "verify") return "Commands were run on demand";
   return origin === "self" ? "Claude Code continued by itself: a background task has ended" : "The next prompt began";
 }
 

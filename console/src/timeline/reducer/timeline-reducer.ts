@@ -1,6 +1,7 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
 import { textAt } from "../../parts/json.ts";
 import { isUndecided } from "../../state/answer-source.ts";
+import { EvidenceReducer, isEvidence } from "./evidence.ts";
 import { baseOf, type Item, type PromptItem, withCut } from "./item.ts";
 import { summaryOf } from "./summaries.ts";
 import { MessageReducer } from "./messages.ts";
@@ -14,8 +15,6 @@ type LineType =
   | "session.configured"
   | "session.closed"
   | "background.changed"
-  | "verification.started"
-  | "verification.ended"
   | "notice"
   | "process.started"
   | "process.exited";
@@ -27,6 +26,7 @@ type LineType =
 export class TimelineReducer {
   readonly #index = new TimelineIndex();
   readonly #messages = new MessageReducer(this.#index);
+  readonly #evidence = new EvidenceReducer(this.#index);
 
   /** Queued prompts by id, shown at the end until Claude Code receives or drops them. */
   readonly #queued = new Map<string, PromptItem>();
@@ -52,7 +52,7 @@ export class TimelineReducer {
     if (type === "request.passed") return this.#pass(event);
     if (type === "prompt.queued" || type === "prompt.steered" || type === "prompt.dropped")
       return this.#takePrompt(event);
-    if (type === "turn.baseline" || type === "turn.receipt") return undefined;
+    if (isEvidence(event)) return this.#evidence.take(event);
     this.#takeLine(event);
   }
 
@@ -126,6 +126,7 @@ export class TimelineReducer {
 
   #startTurn(event: EventOf<"turn.started">): void {
     const { promptIds } = event.data;
+    this.#evidence.startTurn(event.id);
     const known = promptIds.filter((promptId) => this.#movePrompt(event, promptId, { state: "begun" }));
     // Adds a line only if no prompt marks the start of the turn.
     if (promptIds.length === 0 || known.length < promptIds.length) this.#addLine(event);
@@ -133,6 +134,7 @@ export class TimelineReducer {
 
   #endTurn(event: EventOf<"turn.ended">): void {
     this.#messages.stopCalls();
+    this.#evidence.stopRun();
     const result = this.#messages.takeResult();
     const failure = this.#messages.takeFailure(event.data.outcome === "failed");
     const base = { ...baseOf(event), ended: event.data, ...(result && { result }) };
