@@ -77,6 +77,21 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
     docs: "docs/sessions.md",
   },
+  rules: {
+    usage: "rules try [flags]",
+    about: "Replay the recorded requests and tool calls of all sessions against other rules.",
+    more: " Changes nothing.",
+    verbs: { try: "Print each decision that would change, then counts before and after." },
+    flags: {
+      "--allow-rules, --ask-rules, --deny-rules <rules>":
+        "Rules to try, as for serve. A list that is not given is the one of your settings.",
+      "--since <time>": "Only requests and calls since then: 12h, 7d, 2026-01-31.",
+      "--json": "Write JSON, for programs.",
+      "--store <path>": "File in which sessions are kept, as for serve.",
+      "--config <path>": "JSON file with settings, as for serve.",
+    },
+    docs: "docs/approvals.md",
+  },
   daemon: {
     usage: "daemon [<verb>] [flags]",
     about: "List and stop the daemons that run the sessions of your clients, read their logs, or run one yourself.",
@@ -164,6 +179,7 @@ const ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
   ...aliases("serve", "start", "run", "mcp", "server", "stdio"),
   ...aliases("console", "ui", "web", "dashboard"),
   ...aliases("sessions", "list", "ls", "show", "stats", "export", "delete"),
+  ...aliases("rules", "try", "rehearse"),
   ...aliases("daemon", "status", "stop", "logs", "restart", "ps"),
   ...aliases("doctor", "check", "diagnose", "login"),
   ...aliases("install", "setup", "init", "add", "configure", "config"),
@@ -214,7 +230,7 @@ function usageLines(): string {
     "Usage: claude-agents-mcp [serve] [flags]",
     "       claude-agents-mcp sessions [<verb>] [flags]",
     "       claude-agents-mcp install | uninstall [<client>] [flags]",
-    "       claude-agents-mcp doctor | demo | console | daemon | token | help [command] | version",
+    "       claude-agents-mcp doctor | demo | console | daemon | rules | token | help [command] | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",
   ].join("\n");

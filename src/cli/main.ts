@@ -34,6 +34,10 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
       const { sessions } = await import("./sessions.ts");
       return sessions(rest);
     }
+    case "rules": {
+      const { rules } = await import("./rules.ts");
+      return rules(rest);
+    }
     case "console": {
       await keepCompiled();
       const { serveConsole } = await import("./console.ts");

@@ -1,26 +1,18 @@
 import { ConfigError } from "../config/error.ts";
-import { AppError } from "../domain/error.ts";
 import { didYouMean } from "../domain/suggest.ts";
-import { escapeControlChars } from "../security/control-chars.ts";
 import { remove } from "./sessions/delete.ts";
 import { exportLog } from "./sessions/export.ts";
 import { list } from "./sessions/list.ts";
 import { show } from "./sessions/show.ts";
 import { stats } from "./sessions/stats.ts";
+import { withFaultLines } from "./sessions/store.ts";
 
 /** Runs `claude-agents-mcp sessions VERB` on the store, with or without a running server. Resolves to the exit code. */
 export async function sessions(argv: string[]): Promise<number> {
   const [verb = "list", ...rest] = withVerb(argv);
   const run = VERBS.get(verb);
   if (!run) throw unknownVerb(verb);
-  process.stdout.off("error", exitOnWriteError).on("error", exitOnWriteError);
-  try {
-    return await run(rest);
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error;
-    console.error(`claude-agents-mcp: ${escapeControlChars(error.message.replaceAll(/\s+/g, " "))}`);
-    return 1;
-  }
+  return withFaultLines(async () => run(rest));
 }
 
 const VERBS: ReadonlyMap<string, (argv: string[]) => Promise<number>> = new Map([
@@ -57,10 +49,4 @@ function unknownVerb(verb: string): ConfigError {
   const meant = /^[\da-f][\da-f-]{3,}$/i.test(verb) ? ` Did you mean show ${verb}?` : didYouMean(verb, known, ALIASES);
   const advice = `"claude-agents-mcp help sessions" says more.`;
   return new ConfigError(`Unknown verb "${verb}".${meant} sessions takes ${known.join(", ")}. ${advice}`);
-}
-
-/** Exits with 0 if the reader has closed the output early, as `head` does; with 1 after other write errors. */
-function exitOnWriteError(error: NodeJS.ErrnoException): void {
-  if (error.code !== "EPIPE") console.error(`claude-agents-mcp: the output could not be written: ${error.message}`);
-  process.exit(error.code === "EPIPE" ? 0 : 1);
 }

@@ -12,6 +12,9 @@ import { Verification, Verify } from "./verification.ts";
  * added: an older server keeps an event of unknown type.
  */
 
+/** Replaces each secret in a stored text. */
+export const MASKED = "[masked]";
+
 const event = <T extends string, D extends z.ZodType>(type: T, data: D) => z.object({ type: z.literal(type), data });
 
 export const ClosedReason = z.enum(["cancelled", "closed", "expired"]);

@@ -1,5 +1,5 @@
 import { type ByEventType, type DataOf, decideBy } from "../domain/event-table.ts";
-import type { EventType, SessionEvent } from "../domain/event.ts";
+import { MASKED, type EventType, type SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { finishedLength, isWord } from "./unfinished-secrets.ts";
 
@@ -21,8 +21,6 @@ export interface Masker {
    */
   event(event: SessionEvent): SessionEvent;
 }
-
-const MASKED = "[masked]";
 
 const SECRET_NAME = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOKIE|AUTH(?!OR_)/i;
 

@@ -107,6 +107,7 @@ function combineMaintenance(
     // Includes `size`, which counts only persistent data.
     ...behind,
     count: async () => sumCounts(await behind.count(), await memory.count()),
+    principals: async () => [...new Set([...(await behind.principals()), ...(await memory.principals())])],
     purge: async (query) => {
       const kept = await behind.purge(query);
       const limit = query.limit - kept;

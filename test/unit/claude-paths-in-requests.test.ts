@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { toClaudeRules, anchorRules, rulePath, parseRules } from "../../src/claude/rules.ts";
 import { findPossiblePaths, findMentionedPaths } from "../../src/claude/risk/mentioned-paths.ts";
-import { namedPaths } from "../../src/claude/risk/named-paths.ts";
+import { namedPaths } from "../../src/security/file-tools.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 
 const folders = { cwd: "/nowhere", additionalDirectories: [], home: "/home/ann", closed: [], programs: [] };

@@ -5,6 +5,7 @@ import { daemon } from "../../src/cli/daemon.ts";
 import { demo } from "../../src/cli/demo.ts";
 import { doctor } from "../../src/cli/doctor.ts";
 import { helpText } from "../../src/cli/help.ts";
+import { rules } from "../../src/cli/rules.ts";
 import { sessions } from "../../src/cli/sessions.ts";
 import { token } from "../../src/cli/token.ts";
 import { ConfigError } from "../../src/config/error.ts";
@@ -17,6 +18,7 @@ const COMMANDS: Readonly<Record<string, (argv: string[]) => unknown>> = {
   demo,
   doctor,
   help: ([word]) => helpText(word),
+  rules,
   sessions,
   token,
 };
@@ -52,6 +54,15 @@ it.each<[string[], string]>([
   [["sessions", "1f0c"], 'Unknown verb "1f0c". Did you mean show 1f0c? '],
   [["sessions", "--statu", "idle"], "sessions list: Unknown option '--statu'. Did you mean --status? "],
   [["sessions", "--stats", "--sinse", "7d"], "sessions stats: Unknown option '--sinse'. Did you mean --since? "],
+  [["rules", "--json"], "rules needs a verb: rules try. "],
+  [["rules", "tyr"], 'Unknown verb "tyr". rules takes try. '],
+  [["rules", "try", "--allow-rule", "Read"], "rules try: Unknown option '--allow-rule'. Did you mean --allow-rules? "],
+  [
+    ["rules", "try", "--deny-rules", "Write(a)"],
+    "--deny-rules cannot be used: the rule Write(a) has a path, which only ",
+  ],
+  [["rules", "try", "--since", "soon"], '--since is "soon": must be like 30m, '],
+  [["rules", "try", "--store", "memory:"], 'The store is "memory:": '],
   [["daemon", "start"], 'daemon: unknown verb "start". Did you mean run? It takes run, status, stop and logs.'],
   [["daemon", "--jsno"], "daemon status: Unknown option '--jsno'. Did you mean --json? It takes --json."],
   [["daemon", "stop", "--al"], "daemon stop: Unknown option '--al'. Did you mean --all? It takes --all, --json, "],

@@ -8,9 +8,10 @@ import type {
 } from "@anthropic-ai/claude-agent-sdk";
 import { CAN_RUN } from "../../domain/approvals/risk.ts";
 import { closedText, judgeRequest, judgeShellEdit } from "../risk/judge.ts";
-import { namedPaths, type Folders } from "../risk/named-paths.ts";
+import type { Folders } from "../risk/named-paths.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { isKeptByClaude } from "../../security/claude-own-files.ts";
+import { namedPaths } from "../../security/file-tools.ts";
 import { normalPath } from "../../security/normal-path.ts";
 import { refusesPeers } from "../../domain/approvals/peer-message.ts";
 import type { Confirm } from "./open-requests.ts";

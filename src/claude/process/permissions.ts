@@ -3,10 +3,11 @@ import { z } from "zod";
 import type { PermissionRequest, PermissionUpdate, Decision } from "../../domain/permission.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { AgentSignal, Judgement } from "../../engine/ports.ts";
+import { isFileTool, namedPaths } from "../../security/file-tools.ts";
 import { judgeRequest } from "../risk/judge.ts";
 import { findShownPaths } from "../risk/mentioned-paths.ts";
-import { namedPaths, type Folders } from "../risk/named-paths.ts";
-import { isFileTool, runsCommand } from "../risk/risk.ts";
+import type { Folders } from "../risk/named-paths.ts";
+import { runsCommand } from "../risk/risk.ts";
 import { unreadFiles } from "../unread-settings.ts";
 
 /** Converts Claude Code's requests for the engine, and the engine's decisions for Claude Code. */

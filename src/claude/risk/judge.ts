@@ -1,8 +1,9 @@
 import type { PermissionRequest } from "../../domain/permission.ts";
+import { isEditor, isFileTool, namedPaths } from "../../security/file-tools.ts";
 import { findProtection, type ProtectedPath } from "../../security/protected-paths.ts";
 import { findPossiblePaths, findMentionedPaths } from "./mentioned-paths.ts";
-import { namedPaths, locatePaths, type Folders } from "./named-paths.ts";
-import { isEditor, isFileTool, isSessionTool, isShell, OUTSIDE, rateRisk, canRunCommands } from "./risk.ts";
+import { locatePaths, type Folders } from "./named-paths.ts";
+import { isSessionTool, isShell, OUTSIDE, rateRisk, canRunCommands } from "./risk.ts";
 /** Facts about a request, gathered before its decision. */
 type Judged = Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk">;
 

@@ -3,6 +3,7 @@ import { CAN_RUN, isWithin, type Bound, type Risk } from "../../domain/approvals
 import type { JsonObject } from "../../domain/json.ts";
 import { knownTool } from "../../domain/options/known-tools.ts";
 import { isExecuting } from "../../security/executing-files.ts";
+import { isEditor, isFileTool } from "../../security/file-tools.ts";
 
 /** Rates a request by its tool and the named places. In doubt, the risk is `all`. */
 
@@ -34,9 +35,6 @@ interface Request {
 export const OUTSIDE = "outside the session's folders";
 
 const UNSEEN = "a name with invisible characters";
-
-const READERS: ReadonlySet<string> = new Set(["Read", "Glob", "Grep", "LS", "NotebookRead"]);
-const EDITORS: ReadonlySet<string> = new Set(["Edit", "Write", "MultiEdit", "NotebookEdit"]);
 
 /** Tools that look only at the session itself, or ask the person. */
 const SESSION_TOOLS: ReadonlySet<string> = new Set([
@@ -71,14 +69,6 @@ const EFFECT_BY_TOOL: ReadonlyMap<string, string> = new Map([
 
 const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);
 
-export function isEditor(toolName: string): boolean {
-  return EDITORS.has(toolName);
-}
-
-export function isFileTool(toolName: string): boolean {
-  return READERS.has(toolName) || EDITORS.has(toolName);
-}
-
 /** True if the tool looks only at the session itself. */
 export function isSessionTool(toolName: string): boolean {
   return SESSION_TOOLS.has(toolName);
@@ -96,7 +86,7 @@ export function isShell(toolName: string): boolean {
 export function rateRisk({ input, places, toolName }: Request): Risk {
   if (SESSION_TOOLS.has(toolName)) return { level: "reads", why: [] };
   if (toolName === "ExitPlanMode") return ratePlan(input);
-  if (isFileTool(toolName)) return rateFiles(EDITORS.has(toolName) ? "edits" : "reads", places);
+  if (isFileTool(toolName)) return rateFiles(isEditor(toolName) ? "edits" : "reads", places);
   if (isShell(toolName)) {
     const { command } = input;
     return { level: "all", why: typeof command === "string" ? describeCommand(command) : ["command"] };

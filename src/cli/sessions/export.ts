@@ -77,7 +77,7 @@ async function writeLog(store: Store, record: SessionRecord, to: { format: Forma
   }
 }
 
-const STDOUT: Sink = {
+export const STDOUT: Sink = {
   async write(text) {
     if (!process.stdout.write(text)) await once(process.stdout, "drain");
   },

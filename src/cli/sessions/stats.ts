@@ -92,7 +92,7 @@ function models(report: Report): string {
 }
 
 /** Formats a table: words aligned left, numbers right from column `numbersFrom`. Returns "" if `lines` is empty. */
-function table(head: readonly string[], lines: readonly (readonly string[])[], numbersFrom: number): string {
+export function table(head: readonly string[], lines: readonly (readonly string[])[], numbersFrom: number): string {
   if (lines.length === 0) return "";
   const shown = [head, ...lines].map((line) => line.map((cell) => stripControls(cell).replaceAll(/\s/g, " ")));
   const widths = head.map((_, n) => Math.max(...shown.map((line) => line[n]?.length ?? 0)));

@@ -7,9 +7,10 @@ import { AppError } from "../../domain/error.ts";
 import { LOCAL_PRINCIPAL } from "../../domain/principal.ts";
 import { createLogger } from "../../log/logger.ts";
 import { createMasker } from "../../log/mask.ts";
+import { escapeControlChars } from "../../security/control-chars.ts";
 import type { StoreFlags } from "./arguments.ts";
 
-/** Opens the store and reads sessions of the local user (`LOCAL_PRINCIPAL`). */
+/** Opens the store and reads sessions, by default those of the local user (`LOCAL_PRINCIPAL`). */
 
 export type Store = Awaited<ReturnType<typeof connectStore>>;
 export type SessionRecord = NonNullable<Awaited<ReturnType<Store["rows"]["get"]>>>;
@@ -25,6 +26,24 @@ export async function withStore<T>(flags: StoreFlags, work: (store: Store) => Pr
   return withStoreIfAny(flags, work, (file) => {
     throw new AppError("SESSION_NOT_FOUND", `No sessions yet: there is no store at ${file}.`);
   });
+}
+
+/** Runs a command on the store. Resolves to exit code 1 after a fault, which is written as one line. */
+export async function withFaultLines(run: () => Promise<number>): Promise<number> {
+  process.stdout.off("error", exitOnWriteError).on("error", exitOnWriteError);
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    console.error(`claude-agents-mcp: ${escapeControlChars(error.message.replaceAll(/\s+/g, " "))}`);
+    return 1;
+  }
+}
+
+/** Exits with 0 if the reader has closed the output early, as `head` does; with 1 after other write errors. */
+function exitOnWriteError(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") console.error(`claude-agents-mcp: the output could not be written: ${error.message}`);
+  process.exit(error.code === "EPIPE" ? 0 : 1);
 }
 
 export async function withStoreIfAny<T>(
@@ -52,11 +71,13 @@ export async function withStoreIfAny<T>(
 }
 
 function readStoreSettings({ config, store }: StoreFlags): StoreSettings {
-  const argv = [
-    ...(store === undefined ? [] : [`--store=${store}`]),
-    ...(config === undefined ? [] : [`--config=${config}`]),
-  ];
+  const argv = flagsOfServe({ store, config });
   return { config: serverSettings({ argv, env: process.env }).config, environment: process.env };
+}
+
+/** Returns the values given as arguments of `serve`. */
+export function flagsOfServe(values: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(values).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}=${value}`]));
 }
 
 /** True unless `file` is missing. Opening the store reports any other problem better. */
@@ -67,12 +88,12 @@ async function exists(file: string): Promise<boolean> {
   );
 }
 
-/** Yields all sessions, newest first, page by page. */
+/** Yields all sessions of a principal, newest first, page by page. */
 export async function* allSessions(
   store: Store,
-  query: Omit<SessionQuery, "principal" | "limit"> = {},
+  query: Partial<Omit<SessionQuery, "limit">> = {},
 ): AsyncGenerator<SessionRecord> {
-  let next: SessionQuery = { ...query, principal: LOCAL_PRINCIPAL, limit: PAGE };
+  let next: SessionQuery = { principal: LOCAL_PRINCIPAL, ...query, limit: PAGE };
   for (;;) {
     const page = await store.rows.list(next);
     yield* page;

@@ -180,12 +180,14 @@ export interface SessionInbox {
   receive(lease: Lease, signal: AbortSignal): AsyncIterable<InboxItem>;
 }
 
-/** Size of the store, and deletion of sessions. */
+/** The store as a whole, over all principals, and deletion of sessions. */
 export interface StoreMaintenance {
   /** Size of the store, bytes. */
   size(): Promise<number>;
   /** Number of sessions by recorded status, of all principals. */
   count(): Promise<SessionCounts>;
+  /** Returns the principals that have sessions. */
+  principals(): Promise<Principal[]>;
   /** Deletes matching sessions without a living owner, the oldest first; returns the number. */
   purge(query: PurgeQuery): Promise<number>;
 }

@@ -17,6 +17,7 @@ import type { StoreConnection } from "./connect/store-connection.ts";
 import {
   ActiveSessionCache,
   abandonedSessions,
+  allPrincipals,
   countSessions,
   getSession,
   hasSession,
@@ -167,8 +168,8 @@ export class SqliteBackend implements SessionBackend {
 
   readonly maintenance: StoreMaintenance = {
     size: async () => this.#read(usedBytes),
-
     count: async () => this.#read(countSessions),
+    principals: async () => this.#read(allPrincipals),
 
     purge: async (query) => {
       const living = await this.#livingNodes();

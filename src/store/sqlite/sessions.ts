@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import { JsonObject } from "../../domain/json.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import type { Principal } from "../../domain/principal.ts";
 import { isAtWork, type SessionState, statusOf } from "../../domain/session.ts";
 import {
   ConflictError,
@@ -31,6 +32,7 @@ const sql = {
     ORDER BY updated_at DESC, id DESC LIMIT 1 OFFSET $part`,
   exists: "SELECT id FROM sessions WHERE id = $id",
   principal: "SELECT principal FROM sessions WHERE id = $id",
+  principals: "SELECT DISTINCT principal FROM sessions",
   abandoned: `${select} WHERE s.at_work = 1 AND typeof(s.id) = 'text' AND (s.owner IS NULL OR s.owner NOT IN (SELECT value FROM json_each($living)))
       AND s.id NOT IN (SELECT value FROM json_each($passed))
     ORDER BY s.updated_at LIMIT $limit`,
@@ -133,6 +135,13 @@ const CountRow = z.object({ status: z.string(), number: z.int() });
 /** Counts sessions by status, including statuses of a newer server. */
 export function countSessions(db: Connection): SessionCounts {
   return Object.fromEntries(db.all(sql.count, CountRow, {}).map(({ number, status }) => [status, number]));
+}
+
+/** Leaves out a principal that is not readable text, as no query can name it. */
+export function allPrincipals(db: Connection): Principal[] {
+  return db
+    .all(sql.principals, PrincipalRow, {})
+    .flatMap(({ principal = "" }) => (principal === "" ? [] : [principal]));
 }
 
 /** Makes the text of a session now, although the returned function runs later: the caller may go on to change the session. */

@@ -15,11 +15,15 @@ export interface CommandResult {
   stderr: string;
 }
 
-/** Runs the built program without a terminal and without settings of this machine. */
 export async function runSessions(args: string[], env: Record<string, string> = {}): Promise<CommandResult> {
+  return runProgram(["sessions", ...args], env);
+}
+
+/** Runs the built program without a terminal and without settings of this machine. */
+export async function runProgram(args: string[], env: Record<string, string> = {}): Promise<CommandResult> {
   const options = { env: { PATH: process.env["PATH"] ?? "", HOME: "/nowhere", ...env }, maxBuffer: 1e9 };
   return new Promise((resolve) => {
-    const child = execFile(process.execPath, ["dist/cli/main.js", "sessions", ...args], options, (_, stdout, stderr) =>
+    const child = execFile(process.execPath, ["dist/cli/main.js", ...args], options, (_, stdout, stderr) =>
       resolve({ status: child.exitCode, stdout, stderr }),
     );
     child.stdin?.end();

@@ -209,12 +209,13 @@ export function rowTests(world: () => World): void {
     expect(await b.leases.abandoned(9)).toEqual([]);
   });
 
-  it("sessions are counted by status, whichever node opened them", async () => {
+  it("sessions are counted by status and principals are listed, whichever node opened them", async () => {
     const { a, b, store } = world();
     expect(await a.maintenance.count()).toEqual({});
     await a.rows.create(session());
     for (const principal of ["local", "ann"]) await a.rows.create(session({ principal, state: failed }));
     expect(await b.maintenance.count()).toEqual({ idle: 1, error: 2 });
+    expect((await b.maintenance.principals()).toSorted()).toEqual(["ann", "local"]);
     await store.advance(1);
     expect(await b.maintenance.purge({ before: T0 + 1, statuses: ["error"], limit: 1 })).toBe(1);
     expect(await a.maintenance.count()).toEqual({ idle: 1, error: 1 });
