@@ -44,7 +44,7 @@ export const serverFields = {
     flag: "receipt",
     variable: "CLAUDE_CODE_MCP_RECEIPT",
     meaning:
-      "Receipt of each turn: changed files, commands and tests as the server saw them. With off, the server does not look at the folders of sessions, and results have no receipt. See docs/receipts.md.",
+      "Receipt of each turn, as the server saw the turn. It has changed files, commands and tests. With off, the server does not look at the folders of sessions, and results have no receipt. See docs/receipts.md.",
   }),
   auditLog: path("none", {
     flag: "audit-log",
