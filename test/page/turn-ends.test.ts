@@ -78,7 +78,7 @@ it("the end of a turn shows its verification and its receipt, and a command of t
     outcome: "failed",
     isError: true,
     errorSubtype: "verification_failed",
-    message: "npm test: exit 1",
+    message: "The verification failed: npm test exited with 1.",
   });
   const call = toolCall("u", "Bash", { command: "npm test" });
   const events = SessionEvent.array().parse([
@@ -93,7 +93,7 @@ it("the end of a turn shows its verification and its receipt, and a command of t
   const window = await desk.open({ hash: `#/sessions/${id}` });
   const { page } = window;
   await page.getByRole("status").filter({ hasText: "Error Verification failed" }).waitFor();
-  await entry(page, /Verification failed Turn failed · /).waitFor();
+  await entry(page, /^The verification failed: npm test exited with 1\. Turn failed · /).waitFor();
   await entry(page, "Verification failed, attempt 2 of 2").locator("summary").first().press("Enter");
   await page.getByLabel("End of the output").getByText("not ok 1 - login").waitFor();
   const receipt = entry(page, "600 files, 600 lines added, 1,200 removed");

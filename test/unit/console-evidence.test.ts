@@ -110,9 +110,9 @@ describe("verifications in the timeline", () => {
   it("each run is an item that stands where it began, and the head tells of the last one", () => {
     const begun = [prompt("p"), started("p"), text("Done."), verifying(1, 3, ...COMMANDS)];
     expect(words(fold(...begun))).toEqual(["running: Verifying, attempt 1 of 3 (npm run lint · npm test)"]);
-    expect(verificationNow(fold(...begun))).toBe("verifying, attempt 1 of 3");
+    expect(verificationNow(fold(...begun), true)).toBe("verifying, attempt 1 of 3");
     const repaired = [...begun, verified(verification()), text("I mend it."), verifying(2, 3, ...COMMANDS)];
-    expect(verificationNow(fold(...repaired.slice(0, 6)))).toBe("");
+    expect(verificationNow(fold(...repaired.slice(0, 6)), true)).toBe("");
     const passed = fold(
       ...repaired,
       verified(verification({ status: "passed", attempts: 2, commands: results(0) })),
@@ -123,9 +123,9 @@ describe("verifications in the timeline", () => {
       "good: Verification passed, attempt 2 of 3 (npm run lint · npm test · 3.0 s)",
     ]);
     expect(kinds(passed)).toEqual(["prompt", "text", "verification", "text", "verification", "turn"]);
-    expect(verificationNow(passed)).toBe("");
+    expect(verificationNow(passed, false)).toBe("");
     const red = fold(...repaired, verified(verification()), ended({ errorSubtype: "verification_failed" }));
-    expect(verificationNow(red)).toBe("Verification failed");
+    expect([verificationNow(red, false), verificationNow(red, true)]).toEqual(["Verification failed", ""]);
   });
 
   it.each(["denied", "refused"] as const)("a verification that was %s without a run is an item", (status) => {
@@ -143,6 +143,12 @@ describe("verifications in the timeline", () => {
     expect(words(fold({ type: "verification.ended", data: { turnId: "t", verification: newer } }))).toEqual([
       "quiet: postponed ()",
     ]);
+  });
+
+  it("the prompt that sends a red run back is a quiet line with its text, not a prompt of a user", () => {
+    const sent = { type: "prompt.queued", data: { promptId: "q", text: "npm test failed.", via: "verification" } };
+    const items = fold(prompt("p"), started("p"), sent, { type: "prompt.steered", data: { promptId: "q" } });
+    expect(items.slice(1)).toMatchObject([{ kind: "line", tone: "quiet", more: "npm test failed." }]);
   });
 
   it("a turn of a verification on demand begins with a line", () => {

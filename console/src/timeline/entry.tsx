@@ -12,7 +12,7 @@ import { Request } from "./items/request.tsx";
 import { TurnEnd } from "./items/turn-end.tsx";
 import { truncateLine, displayText } from "../parts/text.ts";
 import { Disclosure } from "./disclosure.tsx";
-import { Json } from "./output.tsx";
+import { Json, Output } from "./output.tsx";
 import { Pictures } from "./pictures.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { classNames } from "../parts/class-names.ts";
@@ -97,7 +97,8 @@ function Line({ item }: { readonly item: LineItem }) {
         <>
           {isLong && <p class={markdown["as-written"]}>{displayText(text)}</p>}
           {pictures.length > 0 && <Pictures pictures={pictures} />}
-          {more !== undefined && <Json value={more} />}
+          {typeof more === "string" && <Output label="Text" text={more} />}
+          {more !== undefined && typeof more !== "string" && <Json value={more} />}
         </>
       )}
     </Disclosure>

@@ -4,6 +4,7 @@ import { useContext } from "preact/hooks";
 import type { EventPage, SessionDetail, ShownEvent } from "../../../src/console/wire.ts";
 import { ApiProblem, get, messageOf } from "../net/api.ts";
 import { follow, type FollowedEvent } from "../state/live.ts";
+import { isAtWork } from "../session/status.ts";
 import { hrefOf } from "../state/route.ts";
 import { verificationNow } from "./evidence/verification-words.ts";
 import { TimelineReducer } from "./reducer/timeline-reducer.ts";
@@ -46,8 +47,9 @@ export class EventWindow {
     () => (this.#detail.value ? undefined : this.#detailProblem.value) ?? this.#pageProblem.value,
   );
   readonly #verification = computed(() => {
-    const extent = this.#extent.value;
-    return extent?.last === extent?.newest ? verificationNow(this.#items.value) : "";
+    const [detail, extent] = [this.#detail.value, this.#extent.value];
+    if (!detail || extent?.last !== extent?.newest) return "";
+    return verificationNow(this.#items.value, isAtWork(detail));
   });
   readonly #isGone = signal(false);
   readonly #news = signal<Item | undefined>(undefined);

@@ -145,7 +145,8 @@ function announcementText(item: Item): string {
       if (item.cause !== undefined) return truncateLine(`The turn failed: ${item.cause}`, 200);
       return item.ended.errorSubtype === RED ? "Verification failed" : END_WORDS[item.ended.outcome];
     case "verification":
-      return verificationTitle(item).text;
+      // The head of the session announces a running one.
+      return item.state === "running" ? "" : verificationTitle(item).text;
     case "receipt":
       return receiptText(item.receipt);
     case "line":

@@ -38,11 +38,13 @@ export function verificationTitle({ attempt, commands, ended, of, state }: Verif
   const names = results.length > 0 ? results.map(({ command }) => command) : commands;
   const subject = red ? `${truncateLine(red.command, 100)}: ${endWords(red)}` : truncateLine(names.join(" · "), 160);
   const took = results.reduce((ms, each) => ms + each.ms, 0);
+  const name = truncateLine(words, 60);
+  // The result of a verification that ran nothing belongs to no attempt.
+  const hasAttempt = of > 1 && (!ended || results.length > 0);
   return {
     mark,
     tone,
-    text:
-      of > 1 && attempt > 0 ? `${truncateLine(words, 60)}, ${attemptWords({ attempt, of })}` : truncateLine(words, 60),
+    text: hasAttempt ? `${name}, ${attemptWords({ attempt, of })}` : name,
     more: [...(subject === "" ? [] : [subject]), ...(results.length === 0 ? [] : [duration(took)])].join(" · "),
   };
 }
@@ -64,9 +66,9 @@ export function endWords({ exit, signal }: Pick<Result, "exit" | "signal">): str
 }
 
 /** State of the verification for the head of the session; "" if there is nothing to say. */
-export function verificationNow(items: readonly Item[]): string {
+export function verificationNow(items: readonly Item[], isAtWork: boolean): string {
   const last = items.findLast(({ kind }) => kind === "verification" || kind === "turn");
-  if (last?.kind === "turn") return last.ended.errorSubtype === RED ? "Verification failed" : "";
-  if (last?.kind !== "verification" || last.state !== "running") return "";
+  if (last?.kind === "turn") return !isAtWork && last.ended.errorSubtype === RED ? "Verification failed" : "";
+  if (!isAtWork || last?.kind !== "verification" || last.state !== "running") return "";
   return `verifying${last.of > 1 ? `, ${attemptWords(last)}` : ""}`;
 }

@@ -22,21 +22,20 @@ const TONES = { done: "good", failed: "bad", lost: "bad", cancelled: "warn" } as
 const SHORT_CAUSE = 300;
 
 /** End of a turn: outcome, duration, cost, calls and warnings. */
-export function TurnEnd({ item: { cause, ended, result } }: { readonly item: TurnItem }) {
+export function TurnEnd({ item }: { readonly item: TurnItem }) {
+  const { ended, result } = item;
   const { costUsd, durationMs, errorSubtype, message, numTurns, outcome, warnings = [] } = ended;
   // Shows only the author of an interrupt, because an interrupt is not a failure.
   const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
-  const how =
-    errorSubtype === RED
-      ? "Verification failed"
-      : END_WORDS[outcome] + (by === undefined ? why : ` ${displayText(by)}`);
+  const how = END_WORDS[outcome] + (by === undefined ? why : ` ${displayText(by)}`);
+  const cause = causeOf(item);
   const line = cause === undefined ? how : truncateLine(cause, SHORT_CAUSE);
   const summary = (
     <span class={styles["words"]}>
       <b class={outcome === "interrupted" ? undefined : styles[TONES[outcome]]}>{line}</b>{" "}
       <span class="soft">
-        {(cause !== undefined || errorSubtype === RED) && `${END_WORDS[outcome]} · `}
+        {cause !== undefined && `${END_WORDS[outcome]} · `}
         {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model call")}
       </span>
     </span>
@@ -62,4 +61,9 @@ export function TurnEnd({ item: { cause, ended, result } }: { readonly item: Tur
       ))}
     </>
   );
+}
+
+/** Reason to show in place of the outcome: an error of the API, or a red verification. */
+function causeOf({ cause, ended: { errorSubtype, message = "The verification failed." } }: TurnItem) {
+  return cause ?? (errorSubtype === RED ? message : undefined);
 }

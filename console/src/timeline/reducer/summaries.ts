@@ -22,7 +22,8 @@ const SUMMARIES: ByEventType<Summary | undefined> = {
   "session.opened": (data) => quiet(`Session opened in ${data.cwd}`, data),
   "session.configured": (data) => quiet(wordsOfChoice(data), data),
   "session.closed": summaryOfClose,
-  "prompt.queued": item,
+  // Sent by the server: a prompt of a user is an item of its own.
+  "prompt.queued": ({ text }) => quiet("Sent back to Claude Code to repair", text),
   "prompt.steered": item,
   "prompt.dropped": item,
   "turn.started": (data) => quiet(wordsOfStart(data.origin), data),

@@ -87,7 +87,7 @@ export class TimelineReducer {
 
   #takePrompt(event: EventOf<"prompt.queued" | "prompt.steered" | "prompt.dropped">): void {
     const { data, type } = event;
-    if (type === "prompt.queued") return this.#addPrompt(event);
+    if (type === "prompt.queued") return data.via === REPAIR ? this.#addLine(event) : this.#addPrompt(event);
     const change = type === "prompt.steered" ? STEERED : { state: "dropped" as const, why: data.reason };
     this.#movePrompt(event, data.promptId, change);
   }
@@ -173,6 +173,9 @@ export class TimelineReducer {
     if (call?.kind === "call") this.#index.put({ ...call, state: "denied" });
   }
 }
+
+/** `via` of a prompt of the server itself, which sends a red verification back. It joins the turn at once. */
+const REPAIR = "verification";
 
 const STEERED = { state: "steered" } as const;
 
