@@ -116,3 +116,13 @@ export function requireConfinement(
   const problem = `This server has no user ${principal}, so it does not know the limits of that user and runs none of their sessions`;
   throw new AppError("PERMISSION_DENIED", `${problem}. Continue on a server that has the user.`);
 }
+
+/** Returns the masks of a session, and registers its environment first, so that secrets of the environment are masked. */
+export function sessionMasks(
+  { environmentId, options, sessionId }: Pick<AgentStart, "environmentId" | "sessionId"> & Pick<PlacedStart, "options">,
+  { environments, masksOf }: Pick<ClaudeDependencies, "environments" | "masksOf">,
+): { readonly mask: (text: string) => string; readonly maskUnfinished: (text: string) => string } {
+  environments.hold(sessionId, environmentId, options.env);
+  const masker = masksOf(sessionId);
+  return { mask: (text) => masker.text(text), maskUnfinished: (text) => masker.unfinished(text) };
+}

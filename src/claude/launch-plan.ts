@@ -199,8 +199,9 @@ async function planCommonPart(request: AgentStart, config: ClaudeDependencies) {
   return { base, options, plan };
 }
 
-async function resolveFolders(
-  { additionalDirectories = [], cwd }: SessionOptions,
+/** Returns the folders that requests of a session are judged by. */
+export async function resolveFolders(
+  { additionalDirectories = [], cwd }: Pick<SessionOptions, "additionalDirectories" | "cwd">,
   env: Record<string, string>,
   config: ClaudeDependencies,
 ): Promise<Folders> {

@@ -1,7 +1,8 @@
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { AgentProcess, AgentRuntime, AgentStart, StartPlan, StartRequest } from "../engine/ports.ts";
+import type { AgentProcess, AgentRuntime, AgentStart, CheckRunner, StartPlan, StartRequest } from "../engine/ports.ts";
+import { createCheckRunner } from "./checks/check-runner.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./preflight/session-paths.ts";
 import { readImages } from "./preflight/images.ts";
 import { checkOutputSchema } from "./preflight/output-schema.ts";
@@ -20,6 +21,7 @@ import {
   isSandboxed,
   allowedPlaces,
   requireRecord,
+  sessionMasks,
   type ClaudeDependencies,
 } from "./dependencies.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
@@ -42,6 +44,7 @@ const LEFTOVERS_MS = 5000;
 
 export interface ClaudeRuntime extends AgentRuntime {
   readonly shims: Shims | undefined;
+  readonly checks: CheckRunner;
   readonly spares: Pick<SparePool, "available" | "retire" | "fillWhenQuiet">;
   /** Starts reaper and shim ahead of the first session. Afterwards the program's files may be deleted. */
   readonly startGuards: () => Promise<void>;
@@ -54,10 +57,11 @@ export function claudeRuntime(config: ClaudeDependencies): ClaudeRuntime {
   const { shims } = spawner;
   logTrackingMethod(spawner.trackingMethod, log);
   const spares = createSparePool(config, spawner);
+  const checks = createCheckRunner(config, spawner);
   const running = new Set<ClaudeProcess>();
   const run = (request: AgentStart, launch: Promise<LaunchPlan>): AgentProcess => {
     const { epoch, onPartial, processTag, transcriptId } = request;
-    const masks = masksFor(request, config);
+    const masks = sessionMasks(request, config);
     const recipe = createRecipe(request, config);
     const onSignal: AgentStart["onSignal"] = (signal, line) => {
       request.onSignal(signal, line);
@@ -77,6 +81,7 @@ export function claudeRuntime(config: ClaudeDependencies): ClaudeRuntime {
   const endLeft = createEndLeftover(shims, server.store);
   return {
     shims,
+    checks,
     startGuards: async () => spawner.startGuards(),
     spares,
     environments: sessionEnvironments(config),
@@ -95,17 +100,10 @@ export function claudeRuntime(config: ClaudeDependencies): ClaudeRuntime {
     endAllLeftovers: async () => endAllLeftovers(server.store, LEFTOVERS_MS),
     drain: async () => {
       const ended = [...running].map(async (agent) => agent.ended.then(() => agent.forget()));
-      await Promise.all([spares.close(), ...ended]);
+      await Promise.all([checks.close(), spares.close(), ...ended]);
       await shims?.close();
     },
   };
-}
-
-/** Registers the environment of the process, so that its secrets are masked in the session's output. */
-function masksFor({ environmentId, options, sessionId }: AgentStart, { environments, masksOf }: ClaudeDependencies) {
-  environments.hold(sessionId, environmentId, options.env);
-  const masker = masksOf(sessionId);
-  return { mask: (text: string) => masker.text(text), maskUnfinished: (text: string) => masker.unfinished(text) };
 }
 
 function sessionEnvironments(config: ClaudeDependencies): AgentRuntime["environments"] {

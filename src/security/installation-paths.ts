@@ -4,7 +4,7 @@ import { homedir, tmpdir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stat } from "./files/limited.ts";
-import { CLAUDE_FOLDER, CLAUDE_RECORD, SERVER_CODE, type OwnedPath } from "./protected-paths.ts";
+import { CLAUDE_FOLDER, CLAUDE_RECORD, SERVER_CODE, STARTED_PROGRAMS, type OwnedPath } from "./protected-paths.ts";
 
 /** Table of the paths that this installation owns, as named by the configuration and the system. Each has a reason. */
 
@@ -89,8 +89,8 @@ async function ownCodePaths({ cacheFolder, settings }: Installation): Promise<Ow
     packageFolders(EXTERNAL, own).flatMap((folder) => tree(folder, SERVER_CODE)),
     // Compiled code is run unseen.
     tree(cacheFolder, "the cache of this server"),
-    ...wrappers.map((file) => tree(file, STARTED)),
-    tree(process.execPath, STARTED),
+    ...wrappers.map((file) => tree(file, STARTED_PROGRAMS)),
+    tree(process.execPath, STARTED_PROGRAMS),
   ].flat();
 }
 
@@ -126,7 +126,7 @@ export function environmentPaths({ claude, environment, started }: Surroundings)
   return [
     // Compiled code is run unseen.
     tree(environment["NODE_COMPILE_CACHE"], "the cache of this server"),
-    ...started.map((file) => tree(file, STARTED)),
+    ...started.map((file) => tree(file, STARTED_PROGRAMS)),
     // Settings with hooks, logins, agents, transcripts. A folder is open, in part, to the sessions that use it.
     ...[claude.folder, join(home, ".claude")].map((path) => tree(path, CLAUDE_FOLDER)),
     // MCP servers of the user, and trusted folders.
@@ -148,9 +148,6 @@ const EXTERNAL = [
   `@anthropic-ai/claude-agent-sdk-${PLATFORM}-musl`,
   "@photostructure/sqlite",
 ];
-
-/** Reason for files named by the settings and the system: closed wherever they lie. */
-const STARTED = "the programs that this server starts";
 
 /** Returns the folders of packages as the file `from` would load them, and of all their dependencies. */
 export function packageFolders(names: readonly string[], from: string, found = new Set<string>()): string[] {

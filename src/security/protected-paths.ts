@@ -66,6 +66,8 @@ export async function protectedFor(
 }
 
 export const SERVER_CODE = "the programs of this server";
+/** Reason for files named by the settings and the system: closed wherever they lie. */
+export const STARTED_PROGRAMS = "the programs that this server starts";
 export const CLAUDE_FOLDER = "the configuration of Claude Code";
 export const CLAUDE_RECORD = "Claude Code's record of projects and trust";
 

@@ -22,7 +22,7 @@ export type WindowsShell =
 
 export const BASH_VARIABLE = "CLAUDE_CODE_GIT_BASH_PATH";
 
-const ADVICE = `Install Git for Windows (https://git-scm.com/downloads/win), or set ${BASH_VARIABLE} to your bash.exe, for instance C:\\Program Files\\Git\\bin\\bash.exe.`;
+export const BASH_ADVICE = `Install Git for Windows (https://git-scm.com/downloads/win), or set ${BASH_VARIABLE} to your bash.exe, for instance C:\\Program Files\\Git\\bin\\bash.exe.`;
 
 export async function windowsShell({ platform, environment, exists }: Machine): Promise<WindowsShell> {
   if (platform !== "win32") return { kind: "not windows" };
@@ -39,11 +39,11 @@ export async function checkShell(machine: Machine): Promise<void> {
   if ((await windowsShell(machine)).kind !== "none") return;
   const problem =
     "Git Bash was not found on this machine, and PowerShell is turned off (CLAUDE_CODE_USE_POWERSHELL_TOOL).";
-  throw invalidArgument("env", `${problem} Claude Code needs one of them. ${ADVICE}`);
+  throw invalidArgument("env", `${problem} Claude Code needs one of them. ${BASH_ADVICE}`);
 }
 
 /** Notice in the session's log. */
-export const NO_BASH = `Git Bash was not found: Claude Code has no Bash tool and runs commands with PowerShell. ${ADVICE}`;
+export const NO_BASH = `Git Bash was not found: Claude Code has no Bash tool and runs commands with PowerShell. ${BASH_ADVICE}`;
 
 /** Returns names in upper case, because Windows ignores their case and a copied environment does not. */
 function withoutCase(environment: Machine["environment"]): ReadonlyMap<string, string> {

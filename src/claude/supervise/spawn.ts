@@ -1,5 +1,6 @@
 import type { SpawnedProcess, SpawnOptions } from "@anthropic-ai/claude-agent-sdk";
-import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { spawn, type ChildProcess, type SpawnOptions as NodeSpawnOptions } from "node:child_process";
+import type { Readable } from "node:stream";
 import { PROCESS_VARIABLE } from "../../domain/names.ts";
 import type { AgentReattach } from "../../engine/ports.ts";
 import { hasPipe, isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
@@ -41,6 +42,14 @@ interface ProcessStart {
   readonly record?: Variables;
 }
 
+type Command = Pick<SpawnOptions, "args" | "command" | "cwd" | "env">;
+type Followed = Omit<ProcessHandle, "fault" | "inShim" | "stderrTail">;
+
+/** A process of `spawnHere`. Nobody reads its pipes yet. */
+export interface SpawnedHere extends Pick<ProcessHandle, "exit" | "gone" | "kill"> {
+  readonly child: ChildProcess & { readonly stdout: Readable; readonly stderr: Readable };
+}
+
 /**
  * Starts Claude Code processes. Without a shim, a process ends with this server, even after `SIGKILL`; behind a shim, the next
  * server can attach to the process.
@@ -78,26 +87,31 @@ export class Spawner {
   spawn(request: SpawnOptions, onSpawned: (spawned: ProcessHandle) => void, start: ProcessStart): SpawnedProcess {
     const shim = this.#shim;
     if (shim && this.shims && !shim.isClosed) return this.#spawnBehind(shim, { request, onSpawned, start });
-    const tag = this.#guards.newTag(this.#server, start.name);
-    const { args, command, cwd, env } = this.#commandOf(request, start, tag);
-    // Before `spawn`, because no process may start without a reaper.
-    this.#reaper?.ready();
-    // Detached, so that Ctrl-C in the terminal reaches only the server, which records the interruption before ending processes.
-    const child = spawn(command, args, {
-      cwd,
-      env,
-      stdio: "pipe",
-      detached: process.platform !== "win32",
-      windowsHide: true,
-    });
-    // Prevents an uncaught error; `#follow` reports the failed spawn.
-    child.on("error", () => undefined);
+    const { child, followed } = this.#start(request, start, (command, args, options) =>
+      spawn(command, args, { ...options, stdio: "pipe" }),
+    );
     // Without free file descriptors, Node creates no pipes.
     if (!hasPipe(child.stdin)) throw new Error(outOfDescriptorsText());
     child.stdin.on("error", () => undefined);
-    const followed = this.#follow(child, tag);
-    onSpawned({ ...followed, fault: limitLines(child, followed.kill) });
+    const stderr = new LastLines(MAX_STDERR_CHARS);
+    child.stderr.setEncoding("utf8").on("data", (chunk: string) => stderr.take(chunk));
+    onSpawned({
+      ...followed,
+      stderrTail: () => stderr.text,
+      inShim: undefined,
+      fault: limitLines(child, followed.kill),
+    });
     return child;
+  }
+
+  /** Starts a program without input that ends with this server, even if the server uses a shim. */
+  spawnHere(request: Command, start: Pick<ProcessStart, "name" | "wrapper">): SpawnedHere {
+    const { child, followed } = this.#start(request, start, (command, args, options) =>
+      spawn(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"] }),
+    );
+    if (!hasPipe(child.stdout) || !hasPipe(child.stderr)) throw new Error(outOfDescriptorsText());
+    const { exit, gone, kill } = followed;
+    return { child, exit, gone, kill };
   }
 
   /** Attaches to a process left in a shim by a former server. Rejects with the reason if impossible. */
@@ -124,32 +138,45 @@ export class Spawner {
     return startInShim(connection, { id, epoch, shim, tag, command, guards: this.#guards }, onSpawned);
   }
 
-  #commandOf(request: SpawnOptions, { wrapper = [] }: ProcessStart, tag: ProcessTag) {
+  /** Starts a process as a child of this server. `launch` chooses the pipes. */
+  #start<T extends ChildProcess>(
+    request: Command,
+    start: ProcessStart,
+    launch: (command: string, args: string[], options: Omit<NodeSpawnOptions, "stdio">) => T,
+  ): { readonly child: T; readonly followed: Followed } {
+    const tag = this.#guards.newTag(this.#server, start.name);
+    const { args, command, cwd, env } = this.#commandOf(request, start, tag);
+    // Before `spawn`, because no process may start without a reaper.
+    this.#reaper?.ready();
+    // Detached, so that Ctrl-C in the terminal reaches only the server, which records the interruption before ending processes.
+    const child = launch(command, args, { cwd, env, detached: process.platform !== "win32", windowsHide: true });
+    // Prevents an uncaught error; `#follow` reports the failed spawn.
+    child.on("error", () => undefined);
+    return { child, followed: this.#follow(child, tag) };
+  }
+
+  #commandOf(request: Command, { wrapper = [] }: ProcessStart, tag: ProcessTag) {
     // The Agent SDK starts scripts with the first `node` in the session's `PATH`, possibly a repository's.
     const program = request.command === "node" ? process.execPath : request.command;
     const [command, args] = this.#guards.wrap(tag, ...wrapCommand(wrapper, program, request.args));
     return { command, args, cwd: request.cwd, env: { ...request.env, [PROCESS_VARIABLE]: tag.value } };
   }
 
-  #follow(child: ChildProcessWithoutNullStreams, tag: ProcessTag): Omit<ProcessHandle, "fault"> {
+  #follow(child: ChildProcess, tag: ProcessTag): Followed {
     const { pid } = child;
-    const stderr = new LastLines(MAX_STDERR_CHARS);
-    child.stderr.setEncoding("utf8").on("data", (chunk: string) => stderr.take(chunk));
-    const stderrTail = () => stderr.text;
     const exit = new Promise<Exit>((resolve) => {
       child.once("exit", (code, signal) => resolve(this.#guards.exitOf({ code, signal })));
       child.once("error", (error) => resolve({ code: null, signal: null, error: withDescriptorsText(error) }));
     });
     const endAll = async () => endTagged((found) => hasTag(found, tag), GONE_WITHIN_MS).catch(() => undefined);
     const detached = new DetachedProcesses({ tag, pid, isIsolated: this.#guards.isIsolated });
-    const common = { pid, exit, detached, stderrTail, inShim: undefined };
+    const common = { pid, exit, detached };
     if (pid === undefined) return { ...common, gone: exit, kill: () => undefined };
     this.#reaper?.watch(pid, tag);
     const gone = exit.then(endAll).then(() => this.#reaper?.forget(pid));
-    const kill = () =>
-      void killTree(pid)
-        .catch(() => undefined)
-        .then(endAll);
+    // After the exit, the pid may be another process's.
+    const hasExited = () => child.exitCode !== null || child.signalCode !== null;
+    const kill = () => void (hasExited() ? Promise.resolve() : killTree(pid)).catch(() => undefined).then(endAll);
     return { ...common, gone, kill };
   }
 }

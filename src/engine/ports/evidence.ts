@@ -1,8 +1,7 @@
 import type { SessionOptions } from "../../domain/options.ts";
-import type { PermissionRequest } from "../../domain/permission.ts";
 import type { Comparison, Snapshot } from "../../domain/receipt.ts";
 import type { VerifiedCommand } from "../../domain/verification.ts";
-import type { AgentStart, PlacedSession } from "./agent.ts";
+import type { AgentStart, Judgement, PlacedSession } from "./agent.ts";
 
 /** The engine's ports to what happened: the folders of a session, and the commands of a verification. */
 
@@ -33,7 +32,7 @@ export type CheckedSession = Pick<
 >;
 
 /** Assessment of one command, as of a request for `Bash`. */
-export type JudgedCommand = Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk">;
+export type JudgedCommand = Omit<Judgement, "denying">;
 
 /** Result of a run. `commands` ends with the first command that is red. */
 export interface CheckOutcome {

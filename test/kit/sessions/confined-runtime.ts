@@ -1,10 +1,9 @@
 import { prewarm, query } from "@anthropic-ai/claude-agent-sdk";
 import type { Confinement } from "../../../src/domain/principal.ts";
 import { EnvironmentRecords } from "../../../src/claude/environment-records.ts";
-import { claudeRuntime } from "../../../src/claude/runtime.ts";
+import { claudeRuntime, type ClaudeRuntime } from "../../../src/claude/runtime.ts";
 import type { ClaudeDependencies } from "../../../src/claude/dependencies.ts";
 import { Guards } from "../../../src/claude/supervise/guards.ts";
-import type { AgentRuntime } from "../../../src/engine/ports.ts";
 import { OPEN_POLICY } from "./open-gate.ts";
 
 /** Options of a session of `ann`, without bounds other than those of the runtime. */
@@ -24,7 +23,7 @@ const NOTHING_PROTECTED: ClaudeDependencies["protection"] = {
 export function runtimeFor(
   confinement: Partial<Confinement>,
   settings: Partial<ClaudeDependencies> = {},
-): AgentRuntime {
+): ClaudeRuntime {
   const free = { allowDirs: [], trustDirs: [], trustsRecord: true, spawnWrapper: [], operatorOptions: false };
   return claudeRuntime({
     environments: new EnvironmentRecords(Buffer.alloc(32), {}),
