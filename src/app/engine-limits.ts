@@ -3,11 +3,14 @@ import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf, rulesOf } from "../config/approvals/settings.ts";
 import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
+import type { FolderVerification } from "../config/verify.ts";
+import { type Verify, verifyOf } from "../domain/verification.ts";
 import type { EngineOptions } from "../engine/engine-node.ts";
 import type { ProcessLimits } from "../engine/process-limiter.ts";
+import { findRealPath, isInside } from "../security/paths.ts";
 import type { Connections } from "./connections.ts";
 
-/** Derives limits from settings: turns, requests, unattended work, processes. */
+/** Derives limits and defaults from settings: turns, requests, verification, unattended work, processes. */
 
 /** `home` replaces a leading ~ in rules. */
 export function limitsOf(config: Config, home: string): EngineOptions["limits"] {
@@ -26,6 +29,24 @@ export function limitsOf(config: Config, home: string): EngineOptions["limits"] 
     stopGraceMs: STOP_GRACE_MS,
     unattended: { requests: config.unattended, maxUsd: config.unattendedMaxUsd },
   };
+}
+
+/** Returns the operator's verification of the deepest folder that contains `cwd`, by real paths, because links lead elsewhere. */
+export async function defaultVerification(
+  folders: readonly FolderVerification[],
+  cwd: string,
+): Promise<Verify | undefined> {
+  if (folders.length === 0) return undefined;
+  const place = await findRealPath(cwd);
+  if (place === undefined) return undefined;
+  const real = await Promise.all(folders.map(async (each) => ({ each, path: await findRealPath(each.folder) })));
+  const around = real.flatMap(({ each, path }) =>
+    path !== undefined && isInside(place, path) ? [{ each, path }] : [],
+  );
+  const [deepest] = around.toSorted((a, b) => b.path.length - a.path.length);
+  if (!deepest) return undefined;
+  const { folder: _, ...verify } = deepest.each;
+  return verifyOf(verify);
 }
 
 export function unattendedOf(connections: Pick<Connections, "onReach" | "reach">): EngineOptions["unattended"] {

@@ -72,10 +72,13 @@ export function checkedConfig(given: GivenByKey): Config {
   if (bad === undefined || source === undefined) throw parsed.error;
   const issue = parsed.error.issues.find((each) => isOf(bad.key, each));
   // Issues of our own refinements already say what is wrong.
-  if (issue?.code === "custom") throw new ConfigError(`${source.from} cannot be used: ${issue.message}`);
+  if (issue?.code === "custom" && bad.reading !== "json")
+    throw new ConfigError(`${source.from} cannot be used: ${issue.message}`);
   if (bad.reading !== "json") throw refusal(source, bad);
   const where = issue?.path.slice(1).map(String).join(".") ?? "";
-  throw new ConfigError(`${source.from} cannot be used${where && `, at ${where}`}: ${issue?.message ?? bad.allowed}.`);
+  throw new ConfigError(
+    `${source.from} cannot be used${where && `, at ${where}`}: ${issue?.message ?? bad.allowed}`.replace(/\.?$/, "."),
+  );
 }
 
 /** Returns the values as a file would hold them. */

@@ -1,5 +1,6 @@
 import { httpFields } from "./http.ts";
 import { choice, count, optionalCount, path } from "./setting.ts";
+import { verifyField } from "./verify.ts";
 
 /** Settings of a server, equal for all its sessions and clients. Clients of a daemon cannot give them. */
 export const serverFields = {
@@ -46,6 +47,7 @@ export const serverFields = {
     meaning:
       "Receipt of each turn, as the server saw the turn. It has changed files, commands and tests. With off, the server does not look at the folders of sessions, and results have no receipt. See docs/receipts.md.",
   }),
+  verify: verifyField,
   auditLog: path("none", {
     flag: "audit-log",
     variable: "CLAUDE_CODE_MCP_AUDIT_LOG",

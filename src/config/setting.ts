@@ -132,8 +132,7 @@ export function optionalText(fallback: string, alone: string | undefined, about:
 }
 
 /** A structured value: JSON text in a flag or a variable. */
-export function json<T extends z.ZodType>(schema: T, about: SettingTexts): T {
-  const allowed = "a JSON object";
+export function json<T extends z.ZodType>(schema: T, about: SettingTexts, allowed = "a JSON object"): T {
   details.add(schema, { ...about, reading: "json", placeholder: "<json>", allowed, fallback: "none" });
   return schema;
 }

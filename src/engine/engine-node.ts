@@ -4,6 +4,7 @@ import { isNested } from "./policy/gate.ts";
 import { AttendReporter } from "./session/attend-reporter.ts";
 import { createReader, type SessionReader } from "./session/readers.ts";
 import { mayPrompt } from "./session/check-prompt.ts";
+import type { SessionDefaults } from "./session/records.ts";
 import { startRetention, type Retention } from "./retention.ts";
 import { Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionRecord } from "./ports.ts";
@@ -11,7 +12,7 @@ import { Suspending } from "./suspending.ts";
 import { judgeTakeover, Recovery } from "./recovery.ts";
 
 /** `Operator` has the server's own terms: for recovery, and for work that no client has sent. */
-export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
+export interface EngineOptions extends Omit<OwnershipOptions, "limiter">, SessionDefaults {
   readonly processLimits: ProcessLimits;
   readonly retention: Retention;
   /** True to announce this node to other users of the store at start, not with the first session. */

@@ -127,7 +127,7 @@ class SessionEngine implements Engine {
     const within = { ...beginning, spec: { ...options, ...fromOperator } };
     const session = await planSession(this.#options, principal, within);
     await this.#node.ownership.ensureLease();
-    return { session, withheld };
+    return { session, withheld: [...withheld, ...session.unused] };
   }
 
   async #begin(principal: Principal, session: PlannedSession, prompt: PromptRequest) {

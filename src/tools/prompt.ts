@@ -3,6 +3,7 @@ import { z } from "zod";
 import { invalidArgument } from "../domain/error.ts";
 import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
+import { AdvancedOptions } from "../domain/options.ts";
 import type { TurnLimits } from "../domain/prompt.ts";
 import { answer } from "../engine/actions/answering.ts";
 import { start } from "../engine/actions/begin.ts";
@@ -17,12 +18,14 @@ export const promptFields = {
 
 export const IdempotencyKey = start.fields.idempotencyKey.describe("a retry with it is a no-op. Default: none");
 
-/** Options of a prompt, not of its session; given in `advanced`. */
+/** Options that a prompt may have, given in `advanced`. */
 export const PromptOptions = z.strictObject({
   endWithClient: z
     .boolean()
     .exactOptional()
     .describe("interrupt the turn when the client that sent the prompt is gone. Default: false"),
+  /** Verification of this turn, or of all turns of a session that starts. */
+  verify: AdvancedOptions.shape.verify,
 });
 
 /**

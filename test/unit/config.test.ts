@@ -62,6 +62,7 @@ describe("the settings", () => {
       retentionDays: 30,
       retentionMegabytes: 2_048,
       receipt: "on",
+      verify: [],
       logLevel: "info",
       toolsets: ["agent"],
       query: {
@@ -126,9 +127,9 @@ describe("the settings", () => {
     expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
   });
 
-  it("there are 48 settings, each of a connection, a server or a client's process", () => {
+  it("there are 49 settings, each of a connection, a server or a client's process", () => {
     const count = (of: string) => SETTINGS.filter((each) => each.of === of).length;
-    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 23, 3, 48]);
+    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 24, 3, 49]);
   });
 
   it("each setting has its own flag, variable, key and description", () => {

@@ -4,8 +4,9 @@ import { Answers, withAnswers } from "../../domain/approvals/questions.ts";
 import { rulesToRemember, type Remember } from "../../domain/approvals/remembered.ts";
 import type { Command, CommandOf } from "../../domain/command.ts";
 import type { ControlRequest } from "../../domain/control.ts";
-import { invalidArgument } from "../../domain/error.ts";
+import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
+import { TRAITS } from "../../domain/options/traits.ts";
 import { requestOf } from "../../domain/event.ts";
 import {
   type PermissionRequest,
@@ -38,6 +39,7 @@ export async function promptCommand(
 ): Promise<CommandOf<"prompt">> {
   checkLocalCommand("prompt", request.text);
   const session = placedSession(dependencies, { policy, principal, spec });
+  if (request.verify) checkVerifies(session);
   const attachments = await dependencies.runtime.attach(session, sources);
   const images = attachments.length === 0 ? {} : { attachments };
   const limits = dependencies.gate.callersAnswer ? {} : { limits: { ...request.limits, noCaller: true } };
@@ -45,6 +47,13 @@ export async function promptCommand(
   const keyed = request.idempotencyKey === undefined ? {} : { digest: digestOf(request.text, sources) };
   const data = { promptId: randomUUID(), ...request, ...keyed, ...limits, ...images, ...terms };
   return { id: randomUUID(), principal, kind: "prompt", data };
+}
+
+/** Throws PERMISSION_DENIED for a session in the sandbox, in which the server's commands would not run. */
+export function checkVerifies({ policy: { sandbox } }: Pick<PlacedSession, "policy">): void {
+  if (sandbox !== "required") return;
+  const problem = `verify: is not allowed on this server, because ${TRAITS.verify.sandbox.refused}.`;
+  throw new AppError("PERMISSION_DENIED", `${problem} It runs every session in a sandbox (--sandbox required).`);
 }
 
 /**

@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { AppError, invalidArgument, sessionNotFound } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import { TRAITS } from "../../domain/options/traits.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
+import type { Verify } from "../../domain/verification.ts";
 import type { Identity } from "../../domain/process.ts";
 import { hasSpoken, initialState, optionsOf, type SessionState, SessionStatus } from "../../domain/session.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
@@ -34,11 +36,24 @@ export interface PlannedSession extends Pick<Beginning, "inherited" | "spec"> {
   readonly id: string;
   readonly identity: Identity;
   readonly policy: SessionPolicy;
+  /** Sentences on defaults of the operator that do not apply. */
+  readonly unused: readonly string[];
 }
 
-/** Asks the runtime for a plan. Throws if the session cannot be started. */
+export interface SessionDefaults {
+  /** Returns the operator's default verification of sessions that begin in a folder. Default: none. */
+  readonly defaultVerify?: (cwd: string) => Promise<Verify | undefined>;
+}
+
+interface Planning extends Operator, SessionDefaults {
+  readonly runtime: AgentRuntime;
+}
+
+/**
+ * Asks the runtime for a plan, and adds the operator's default verification. Throws if the session cannot be started.
+ */
 export async function planSession(
-  dependencies: Operator & { runtime: AgentRuntime },
+  dependencies: Planning,
   principal: Principal,
   { goesOnWith, inherited, policy: before, spec }: Beginning,
 ): Promise<PlannedSession> {
@@ -48,8 +63,14 @@ export async function planSession(
   const plan = await runtime.plan({ principal, options: spec, policy, environmentId, isNew, goesOnWith });
   if (goesOnWith !== undefined && plan.openIn) refuseOpen(goesOnWith, plan.openIn);
   const id = goesOnWith ?? plan.spareId ?? randomUUID();
-  return { id, spec, inherited, policy, identity: plan.identity };
+  const verify = spec.verify ?? (await dependencies.defaultVerify?.(spec.cwd));
+  // With the option, the start of a session in the sandbox would be refused.
+  const isUnused = verify !== undefined && spec.verify === undefined && policy.sandbox === "required";
+  const verified = { ...spec, ...(verify && !isUnused && { verify }) };
+  return { id, spec: verified, inherited, policy, identity: plan.identity, unused: isUnused ? [UNVERIFIED] : [] };
 }
+
+const UNVERIFIED = `verify: the operator's commands for this folder do not run in this session, because ${TRAITS.verify.sandbox.refused}.`;
 
 export function prepareFork(source: SessionRecord, request: PromptRequest): Beginning {
   const { id, state } = source;

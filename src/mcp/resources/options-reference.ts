@@ -16,7 +16,7 @@ export function optionsReference(): string {
     "Given to claude_code, beside `prompt`. An unknown name is an error, at any depth.",
     renderRows(rows.filter((row) => !isAdvanced(row))),
     "## In `advanced`",
-    "They can also be given at the top level. `endWithClient` applies to one prompt; claude_code_reply accepts it too.",
+    "They can also be given at the top level. `endWithClient` applies to one prompt. claude_code_reply accepts it too, and `verify` for its turn.",
     renderRows(rows.filter(isAdvanced)),
     ...sections(schema),
     "",

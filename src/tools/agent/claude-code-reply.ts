@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AppError, invalidArgument } from "../../domain/error.ts";
-import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
+import { SessionOptions } from "../../domain/options.ts";
+import { verifyOf } from "../../domain/verification.ts";
 import { adopt, fork, reply } from "../../engine/actions/begin.ts";
 import type { PromptRequest } from "../../engine/api.ts";
 import { mergeOptions } from "../arguments/parse.ts";
@@ -20,14 +21,19 @@ import { actingCaller } from "../scope.ts";
 import { answerTurn, SentPrompt } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
-const { cwd, timeout, permissionRequestTimeoutMs, ...options } = SessionOptions.shape;
+const { cwd, timeout, permissionRequestTimeoutMs, verify: _, ...options } = SessionOptions.shape;
 /**
- * Options of a session from disk may also be given beside `prompt`. `timeout` and `permissionRequestTimeoutMs` are left out:
- * beside `prompt` they apply to this turn.
+ * Options of a session from disk may also be given beside `prompt`. `timeout`, `permissionRequestTimeoutMs` and `verify` are
+ * left out: beside `prompt` they apply to this turn.
  */
-const flatOptions = { cwd: cwd.exactOptional(), ...options, verify: AdvancedOptions.shape.verify };
+const flatOptions = { cwd: cwd.exactOptional(), ...options };
 /** Options for resuming a session unknown to this server. */
-const DiskOptions = z.strictObject({ ...flatOptions, timeout, permissionRequestTimeoutMs });
+const DiskOptions = z.strictObject({
+  ...flatOptions,
+  timeout,
+  permissionRequestTimeoutMs,
+  verify: PromptOptions.shape.verify,
+});
 
 const NO_UUID = "must be the uuid of a message. Poll with responseMode full to see them";
 
@@ -79,14 +85,11 @@ export const claudeCodeReply = defineTool({
 });
 
 async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<SentPrompt> {
-  const { advanced = {}, endWithClient: beside } = args;
-  const { endWithClient = false } = mergeOptions(
-    beside === undefined ? {} : { endWithClient: beside },
-    advanced,
-    "advanced",
-  );
-  const bind = endingWithClient(endWithClient, call, deps);
-  const begun = await begin(args, promptOf(args, endWithClient, call), call, deps);
+  const { advanced = {}, endWithClient: beside, verify } = args;
+  const flat = { ...(beside !== undefined && { endWithClient: beside }), ...(verify && { verify }) };
+  const ofPrompt = mergeOptions(flat, advanced, "advanced");
+  const bind = endingWithClient(ofPrompt.endWithClient ?? false, call, deps);
+  const begun = await begin(args, promptOf(args, ofPrompt, call), call, deps);
   await bind(begun);
   return begun;
 }
@@ -120,7 +123,11 @@ function isUnknown(error: unknown, sessionId: string): boolean {
   return error instanceof AppError && error.code === "SESSION_NOT_FOUND" && error.sessionId === sessionId;
 }
 
-function promptOf(args: Input, endWithClient: boolean, call: ToolCall): PromptRequest {
+function promptOf(
+  args: Input,
+  { endWithClient = false, verify }: z.infer<typeof PromptOptions>,
+  call: ToolCall,
+): PromptRequest {
   const { attachments, idempotencyKey, permissionRequestTimeoutMs: requestTimeoutMs, timeout: turnMs, whenBusy } = args;
   const limits = {
     ...approvalLimits(call),
@@ -135,6 +142,7 @@ function promptOf(args: Input, endWithClient: boolean, call: ToolCall): PromptRe
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(whenBusy && { whenBusy }),
     limits,
+    ...(verify && { verify: verifyOf(verify) }),
     ...(args.resumeSessionAt !== undefined && { resumeAt: args.resumeSessionAt }),
   };
 }

@@ -25,7 +25,6 @@ const Input = z.strictObject({
   ...promptFields,
   cwd: cwd.exactOptional(),
   ...options,
-  verify: AdvancedOptions.shape.verify,
   waitMs: WaitMs.exactOptional().describe("Default: 0"),
   idempotencyKey: IdempotencyKey,
   ...PromptOptions.shape,
