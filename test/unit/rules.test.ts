@@ -36,6 +36,11 @@ const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny
   ["the command", "Bash(ls src)", bash("ls src"), { allow: true, deny: true }],
   ["the command and more", "Bash(ls src)", bash("ls src -x"), { allow: false, deny: false }],
   ["a prefix", "Bash(ls src:*)", bash("ls src -- a b"), { allow: true, deny: true }],
+  ["blanks around it", "Bash(ls src)", bash("\n\tls src \n"), { allow: true, deny: true }],
+  ...["\u00A0", "\uFEFF", "\u2003"].flatMap((space): (typeof CASES)[number][] => [
+    [`${JSON.stringify(space)} before it`, "Bash(/bin/ls)", bash(`${space}/bin/ls`), { allow: false, deny: true }],
+    ["such a space and a prefix", "Bash(/bin/ls:*)", bash(`${space}/bin/ls x`), { allow: false, deny: true }],
+  ]),
   ["a prefix alone", "Bash(ls src:*)", bash("ls src"), { allow: true, deny: true }],
   ["a longer word", "Bash(ls src:*)", bash("ls srcs"), { allow: false, deny: false }],
   ["a glob", "Bash(git * main)", bash("git push origin main"), { allow: true, deny: true }],

@@ -67,15 +67,29 @@ function matchCommand(content: string, command: ShellCommand): "yes" | "no" | "m
 
 /** True if the rule allows the command: one simple command, without anything by which a shell would run another. */
 export function allowsCommand(content: string, command: string, isBash: boolean): boolean {
-  const text = command.trim();
+  const text = withoutBlanks(command);
   if (isExactly(content, command)) return true;
   return isSimple(text, isBash) && matchesText(content, text);
 }
 
 /** True if the rule is exactly this command: the rule's author has read the command. */
 export function isExactly(content: string, command: string): boolean {
-  return !content.includes("*") && content.trim() === command.trim();
+  return !content.includes("*") && content.trim() === withoutBlanks(command);
 }
+
+const BLANKS = " \t\n";
+
+/**
+ * Cuts off blanks that a shell skips. Other white space belongs to a word: behind a no-break space, `/usr/bin/make` is a file
+ * below the current folder.
+ */
+function withoutBlanks(command: string): string {
+  let [start, end] = [0, command.length];
+  while (start < end && BLANKS.includes(command.charAt(start))) start += 1;
+  while (end > start && BLANKS.includes(command.charAt(end - 1))) end -= 1;
+  return command.slice(start, end);
+}
+
 /** Matches `git log:*` as these words and anything behind, `*` as any text, and everything else literally. */
 function matchesText(content: string, command: string): boolean {
   if (content.endsWith(":*")) return isPrefix(content.slice(0, -2), command);
