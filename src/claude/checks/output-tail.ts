@@ -1,5 +1,4 @@
 import type { Readable } from "node:stream";
-import { stripVTControlCharacters } from "node:util";
 import { stripControlChars } from "../../security/control-chars.ts";
 
 /** Bytes kept of an output, so that a secret is masked before the cut, and bytes shown. */
@@ -68,8 +67,15 @@ export class OutputTail {
   }
 }
 
+/**
+ * Sequences for terminals: colors and cursor, titles and links, others. `stripVTControlCharacters` of Node would also remove
+ * text before a bell, possibly a part of a secret.
+ */
+// oxlint-disable-next-line eslint/no-control-regex -- it matches the sequences themselves
+const SEQUENCES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b\n]{0,1000}(?:\u0007|\u001b\\)|[ -/]*[0-~])/g;
+
 function toPlainText(text: string): string {
-  return stripControlChars(stripVTControlCharacters(text).replaceAll(/\r\n?/g, "\n"), "\n\t");
+  return stripControlChars(text.replaceAll(SEQUENCES, "").replaceAll(/\r\n?/g, "\n"), "\n\t");
 }
 
 /** Returns the last `SHOWN` bytes, without a character that is cut off. */
