@@ -22,6 +22,11 @@ const KINDS = {
 export type Kind = keyof typeof KINDS;
 export const ALL_KINDS = Object.keys(KINDS).filter((kind): kind is Kind => kind in KINDS);
 
+/** Returns a command that leaves a process behind, which `runningWith` finds by `word`. */
+export function daemonCommand(kind: Kind, word: string): string {
+  return KINDS[kind].replace("$", word);
+}
+
 /** Processes that a session's Bash has left behind. */
 export interface Daemons {
   readonly sessionId: string;
@@ -39,7 +44,7 @@ export async function leaveDaemons(
   { advanced, cwd, kinds = ALL_KINDS }: { cwd: string; kinds?: readonly Kind[]; advanced?: Record<string, unknown> },
 ): Promise<Daemons> {
   const word = (kind: Kind) => `daemon-${String(ALL_KINDS.indexOf(kind))}-of-${cwd}`;
-  const command = kinds.map((kind) => KINDS[kind].replace("$", word(kind))).join("\n");
+  const command = kinds.map((kind) => daemonCommand(kind, word(kind))).join("\n");
   const script = [{ tools: [{ name: "Bash", input: { command } }] }, { text: "They run." }];
   const start = {
     prompt: scriptTag(script),
@@ -74,7 +79,7 @@ export async function leaveDaemons(
 }
 
 /** Finds processes by their last argument, because some environments cannot be read. */
-function runningWith(word: string): number[] {
+export function runningWith(word: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .filter((name) => {
