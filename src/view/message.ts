@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { CallBlock, OutcomeBlock, TextBlock, textOf } from "../domain/blocks.ts";
 import { JsonObject } from "../domain/json.ts";
-import { CallBlock, OutcomeBlock, TextBlock, textOf } from "./blocks.ts";
 import { briefInput, briefOutput, type Brief } from "./brief.ts";
 import { firstCharacters, fit, oneLine } from "./size.ts";
 

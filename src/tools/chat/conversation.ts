@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { JsonObject } from "../../domain/json.ts";
 import { cutText, fit, oneLine } from "../../view/size.ts";
-import { CallBlock, OutcomeBlock, TextBlock, textOf, ThinkingBlock } from "../../view/blocks.ts";
+import { CallBlock, OutcomeBlock, TextBlock, textOf, ThinkingBlock } from "../../domain/blocks.ts";
 import type { LogLevel, ToolCall } from "../define.ts";
 
 /** Maximum sizes of the input and the output of a tool call, bytes of JSON. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { JsonObject } from "../domain/json.ts";
+import { JsonObject } from "./json.ts";
 
 /** Parts of a Claude Code message visible to callers. */
 
