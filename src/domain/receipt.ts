@@ -105,6 +105,22 @@ export const CommandRun = z.object({
 });
 export type CommandRun = z.infer<typeof CommandRun>;
 
+/** Numbers of all entries of a receipt. */
+export const ReceiptCounts = z.object({
+  added: z.number().int(),
+  changed: z.number().int(),
+  deleted: z.number().int(),
+  renamed: z.number().int(),
+  /** Lines added and removed in files with known lines. */
+  lines: z.tuple([z.number().int(), z.number().int()]),
+  tests: TestChanges,
+  /** Commands run, those with an exit code other than 0, and those without a known one. */
+  ran: z.number().int(),
+  failed: z.number().int(),
+  unknown: z.number().int(),
+});
+export type ReceiptCounts = z.infer<typeof ReceiptCounts>;
+
 export const Receipt = z.object({
   /** Number of the turn in its session, from 1. */
   turn: z.number().int(),
@@ -129,7 +145,31 @@ export const Receipt = z.object({
   others: z.number().int(),
   /** Number of files changed between the last turn and this one. */
   between: z.number().int(),
-  /** Number of entries left out of `files`, `commands` and `requests`, because the receipt is bounded. */
+  /** Number of entries left out of the lists, because the receipt is bounded. */
   leftOut: z.number().int(),
+  /** Numbers including the entries left out; absent if there are none. */
+  counts: ReceiptCounts.exactOptional(),
 });
 export type Receipt = z.infer<typeof Receipt>;
+
+export function countsOf({ commands, counts, files }: Pick<Receipt, "commands" | "counts" | "files">): ReceiptCounts {
+  return counts ?? { ...countFiles(files), ...countCommands(commands) };
+}
+
+export function countFiles(files: readonly FileChange[]): Omit<ReceiptCounts, "failed" | "ran" | "unknown"> {
+  const of = (change: FileChange["change"]) => files.filter((file) => file.change === change).length;
+  const sum = (at: 0 | 1) => files.reduce((total, { lines }) => total + (lines?.[at] ?? 0), 0);
+  const tests: TestChanges = {};
+  for (const key of TestChanges.keyof().options) {
+    const total = files.reduce((count, file) => count + (file.tests?.[key] ?? 0), 0);
+    if (total > 0) tests[key] = total;
+  }
+  const changes = { added: of("added"), changed: of("changed"), deleted: of("deleted"), renamed: of("renamed") };
+  return { ...changes, lines: [sum(0), sum(1)], tests };
+}
+
+function countCommands(commands: readonly CommandRun[]): Pick<ReceiptCounts, "failed" | "ran" | "unknown"> {
+  const unknown = commands.filter(({ exit }) => exit === "unknown").length;
+  const succeeded = commands.filter(({ exit }) => exit === 0).length;
+  return { ran: commands.length, failed: commands.length - unknown - succeeded, unknown };
+}

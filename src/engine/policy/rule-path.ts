@@ -35,14 +35,14 @@ function rootOf(content: string, { cwd, home }: Bases): { pattern: string; start
 }
 
 /** Converts `C:\x` to `/c/x`. */
-function slashed(path: string): string {
+export function slashed(path: string): string {
   const drive = /^([A-Za-z]):(?=[\\/]|$)/.exec(path)?.[1];
   if (drive === undefined) return path;
   return `/${drive.toLowerCase()}${path.slice(2).replaceAll("\\", "/")}`;
 }
 
 /** Returns the path below `start`: "" for `start` itself, `undefined` for any path outside. */
-function pathBelow(start: string, path: string): string | undefined {
+export function pathBelow(start: string, path: string): string | undefined {
   const folder = start.endsWith("/") ? start : `${start}/`;
   if (`${path}/` === folder) return "";
   return path.startsWith(folder) ? path.slice(folder.length) : undefined;

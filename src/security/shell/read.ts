@@ -18,13 +18,19 @@ const MAX_LENGTH = 20_000;
 const MAX_DEPTH = 200;
 
 export function readCommand(text: string): CommandReading {
-  if (text.length > MAX_LENGTH) return { commands: [], problem: `it is longer than ${String(MAX_LENGTH)} characters` };
-  if (CONTROL.test(text)) return { commands: [], problem: "it has control characters" };
+  const problem = whyUnparsed(text);
+  if (problem !== undefined) return { commands: [], problem };
   try {
     return new Reader().read(parse(text));
   } catch {
     return { commands: [], problem: "it cannot be parsed" };
   }
+}
+
+/** Returns the reason, a clause, why a text is not given to the parser at all. */
+export function whyUnparsed(text: string): string | undefined {
+  if (text.length > MAX_LENGTH) return `it is longer than ${String(MAX_LENGTH)} characters`;
+  return CONTROL.test(text) ? "it has control characters" : undefined;
 }
 
 /** Control characters but tabs and line breaks. A carriage return is an invisible character of a word. */
@@ -116,10 +122,9 @@ class Reader {
     this.#wordOf(value);
   }
 
-  #wordOf({ parts, value }: Word): ShellWord {
-    if (!parts) return value;
-    for (const part of parts) this.#part(part);
-    return parts.every((part) => isLiteral(part)) ? value : undefined;
+  #wordOf(word: Word): ShellWord {
+    for (const part of word.parts ?? []) this.#part(part);
+    return writtenWord(word);
   }
 
   #part(part: WordPart): void {
@@ -157,6 +162,11 @@ const PARTS: ReadonlySet<SyntaxNode["type"]> = new Set([
 
 function isPart(node: SyntaxNode): node is WordPart {
   return PARTS.has(node.type);
+}
+
+/** Returns the word without quotes if it is written out. */
+export function writtenWord({ parts, value }: Word): ShellWord {
+  return parts?.every((part) => isLiteral(part)) === false ? undefined : value;
 }
 
 /** False for `$'...'`, which could be read, but plain commands do not need it. */
