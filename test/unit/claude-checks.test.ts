@@ -109,7 +109,7 @@ describe.skipIf(process.platform === "win32")("the commands of a verification", 
 
   it("a hanging command is killed at the time limit of the run, with everything that it has started", async () => {
     const outcome = await run([`${daemonWriting("pid")} & trap "" TERM; while :; do sleep 1; done`, "touch never"], {
-      timeoutMs: 600,
+      timeoutMs: 1_500,
     });
     expect(outcome).toMatchObject({ status: "timeout", commands: [{ exit: null, signal: "SIGKILL" }] });
     expect(await startTime(pidIn("pid"))).toBeUndefined();
@@ -170,6 +170,12 @@ describe("the end of an output", () => {
     ["a secret in two pieces", ["a s3cret-val", "ue-0123 b"], "a [masked] b"],
     ["a secret around a line of the other stream", ["s3cret-val", { err: "x\n" }, "ue-0123\n"], "x\n[masked]"],
     ["a secret with colors inside", ["\u001b[1ms3cret-\u001b[31mvalue\u001b[0m-0123"], "[masked]"],
+    ["a secret with a color inside, before a bell", ["s3cret-\u001b[1mvalue-0123\u0007!"], "[masked]!"],
+    [
+      "a title of the terminal",
+      ["a\u001b]0;title\u0007b\u001b]8;;http://x\u001b\\c\u001b[?25ld\u001b(Be\u001b"],
+      "abcde",
+    ],
     ["a secret with line breaks of Windows", ["begin\r\nend-of-a-key\r\nx"], "[masked]\nx"],
     ["control characters", ["a\u0007b\u202ec\td\r\ne\rf\n\n"], "abc\td\ne\nf"],
     ["a character in two pieces", [Buffer.from([0xc3]), Buffer.from([0xa9])], "é"],

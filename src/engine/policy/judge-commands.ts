@@ -15,6 +15,7 @@ interface Commands {
   /** Rules of the operator. */
   readonly rules: Rules;
   readonly own: Pick<SessionOptions, "allowedTools" | "disallowedTools">;
+  /** Mode in force; `bypassPermissions` only where the policy of the turn allows it. */
   readonly mode: PermissionMode;
   /** Folder of the session, the base of paths in rules. */
   readonly cwd: string;

@@ -25,7 +25,10 @@ export interface FolderWatch {
   forget(key: string): Promise<void>;
 }
 
-/** Session in whose folder and environment commands run. */
+/**
+ * Session in whose folder and environment commands run. `processTag` is of the run, not of Claude Code: `endLeftover` ends all
+ * processes of a tag.
+ */
 export type CheckedSession = Pick<
   AgentStart,
   "environmentId" | "options" | "policy" | "principal" | "processTag" | "sessionId"
