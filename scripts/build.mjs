@@ -22,6 +22,7 @@ const dist = join(root, "dist");
 const ENTRIES = [
   "cli/main",
   "claude/supervise/reaper-process",
+  "claude/watch/walk-process",
   "doctor/store-process",
   "demo/model/script",
   "demo/model/server",
@@ -61,6 +62,9 @@ const CHUNKS = [
     files: ["claude/supervise/process-tag", "claude/supervise/tagged-processes"],
   },
   { name: "claude/supervise/reaper", files: ["claude/supervise/reaper"] },
+  // Separate, because the program that walks a folder needs nothing else that is loaded with the engine.
+  { name: "claude/watch/stamp", files: ["claude/watch/stamp"] },
+  { name: "claude/watch/walk", files: ["claude/watch/walk"] },
   // Separate, because each client starts a proxy, without schemas and the MCP SDK.
   { name: "proxy/proxy", files: ["proxy/serve-through-daemon", "proxy/own-server"] },
   { name: "security/key-file", files: ["security/key-file"] },

@@ -111,6 +111,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     confine,
     protection: new ProtectedPlaces(await serverPlaces(settings), environments),
     guards: await Guards.find({ forceReaper: constants().reaperAlone, isolation: settings.isolation }),
+    stateFolder: stateFolder(settings.environment, process.platform),
     server: { store: parts.storeName, ...parts.process },
     shim: settings.shim && { ...settings.shim, sdk: SDK_VERSION, log },
     spares: config.spares,

@@ -38,6 +38,8 @@ export interface ClaudeDependencies {
   guards: Guards;
   /** Shim that holds the pipes of processes for the next server of this name; `undefined` if processes end with this server. */
   shim?: ShimSettings | undefined;
+  /** Folder for data of this program, with copies of files during a turn. */
+  stateFolder: string;
   /** Identifies this server in the tags of its processes. */
   server: TaggedServer;
   /** Number of spares for each key, and lifetime of an unclaimed spare, ms. */

@@ -2,7 +2,7 @@ import { join, resolve, sep } from "node:path";
 import { otherwise, realpath } from "../files/limited.ts";
 import { isInside } from "../paths.ts";
 import { isExecutable, programFolders } from "../find-program.ts";
-import { nearestDotGit, repositoryFault } from "./repository.ts";
+import { nearestDotGit, repositoryFault, type Repository } from "./repository.ts";
 import { GitError, unreadableText, run } from "./run.ts";
 
 /**
@@ -25,11 +25,28 @@ export type ReadOnlyGit = (...args: string[]) => Promise<Buffer>;
 
 const LIMIT_MS = 10_000;
 
+/** Repository that may be read. */
+export interface OpenedRepository {
+  readonly git: ReadOnlyGit;
+  readonly repository: Repository;
+  /** True if the configuration has filter drivers, which are switched off: files that they write can look changed. */
+  readonly hasFilters: boolean;
+}
+
+/** Resolves as `openRepository` does, but to its `git` alone. */
+export async function readOnlyGit(place: GitContext, limitMs = LIMIT_MS): Promise<ReadOnlyGit | string | undefined> {
+  const opened = await openRepository(place, limitMs);
+  return typeof opened === "object" ? opened.git : opened;
+}
+
 /**
  * Resolves to `undefined` if the folder is in no repository, and to a reason, in sentences, if the repository must not be read
  * or git does not read it.
  */
-export async function readOnlyGit(place: GitContext, limitMs = LIMIT_MS): Promise<ReadOnlyGit | string | undefined> {
+export async function openRepository(
+  place: GitContext,
+  limitMs = LIMIT_MS,
+): Promise<OpenedRepository | string | undefined> {
   const program = await findGit(place);
   if (program === undefined) {
     const isRepository = (await nearestDotGit(place.cwd)) !== undefined;
@@ -44,21 +61,26 @@ export async function readOnlyGit(place: GitContext, limitMs = LIMIT_MS): Promis
         limitMs,
       });
   const git = withSettings([]);
+  // Runs beside `rev-parse`, which reads every file of settings too.
+  const names = git("config", "--list", "--name-only", "-z").then(
+    (found) => ({ found }),
+    (error: unknown) => ({ error }),
+  );
+  let repository: Repository;
   try {
     const found = await git("rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-toplevel");
     const [gitDir = "", commonDir = "", top = ""] = found.toString().split("\n");
-    const repository = { gitDir, commonDir: resolve(place.cwd, commonDir), top };
+    repository = { gitDir, commonDir: resolve(place.cwd, commonDir), top };
     const fault = await repositoryFault(place.cwd, repository, place.allowed);
     if (fault !== undefined) return fault;
   } catch (error) {
     return explainFailure(error, place.cwd);
   }
-  try {
-    const off = disableDrivers(await git("config", "--list", "--name-only", "-z"));
-    return off ? withSettings(off) : "Its configuration has filter drivers that cannot be switched off.";
-  } catch (error) {
-    return unreadableText(error);
-  }
+  const listed = await names;
+  if ("error" in listed) return unreadableText(listed.error);
+  const off = disableDrivers(listed.found);
+  if (!off) return "Its configuration has filter drivers that cannot be switched off.";
+  return { git: withSettings(off), repository, hasFilters: off.length > 0 };
 }
 
 const IN_DATA = "The folder lies in the data of a repository: in a .git, or in a bare one, which is not read.";

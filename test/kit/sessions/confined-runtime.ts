@@ -1,3 +1,5 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { prewarm, query } from "@anthropic-ai/claude-agent-sdk";
 import type { Confinement } from "../../../src/domain/principal.ts";
 import { EnvironmentRecords } from "../../../src/claude/environment-records.ts";
@@ -24,8 +26,16 @@ export function runtimeFor(
   confinement: Partial<Confinement>,
   settings: Partial<ClaudeDependencies> = {},
 ): ClaudeRuntime {
+  return claudeRuntime(dependenciesFor(confinement, settings));
+}
+
+/** Dependencies of a runtime that knows only the user `ann`, under `confinement`. */
+export function dependenciesFor(
+  confinement: Partial<Confinement>,
+  settings: Partial<ClaudeDependencies> = {},
+): ClaudeDependencies {
   const free = { allowDirs: [], trustDirs: [], trustsRecord: true, spawnWrapper: [], operatorOptions: false };
-  return claudeRuntime({
+  return {
     environments: new EnvironmentRecords(Buffer.alloc(32), {}),
     depth: 0,
     ownCommands: () => [],
@@ -35,11 +45,12 @@ export function runtimeFor(
     claude: { locate: async () => Promise.resolve({ path: process.execPath, version: undefined, warning: undefined }) },
     installer: { install: async () => Promise.resolve(), sdk: () => ({ prewarm, query }) },
     guards,
+    stateFolder: join(tmpdir(), "no-state"),
     server: { store: "a store", pid: process.pid, startedAt: "1" },
     spares: 0,
     spareIdleMs: 1_000,
     masksOf: () => ({ text: (text) => text, unfinished: (text) => text }),
     log: { debug: () => undefined, info: () => undefined },
     ...settings,
-  });
+  };
 }

@@ -1,0 +1,234 @@
+import { join, relative, sep } from "node:path";
+import type { Comparison, FileChange, FolderState, Snapshot } from "../../domain/receipt.ts";
+import type { FolderWatch, WatchedSession } from "../../engine/ports.ts";
+import { isInside } from "../../security/paths.ts";
+import type { ClaudeDependencies } from "../dependencies.ts";
+import { textsOf, type FoundChange } from "./change.ts";
+import { Copies, MAX_COPY_BYTES, type CopySet } from "./copies.ts";
+import { Notes } from "./notes.ts";
+import { compareRoot } from "./root-compare.ts";
+import { lookAtRoot, type RootLook } from "./root-look.ts";
+import { findRoots } from "./roots.ts";
+import { isSame } from "./stamp.ts";
+import { testChangesOf } from "./test-changes.ts";
+
+/** Watches the folders of sessions: implements the engine's port over read-only git, and a child process outside git. */
+
+/** Time limit of a look or a comparison; of the part that reads files; of one git, ms. */
+const [LIMIT_MS, READ_MS, GIT_MS] = [2_900, 2_700, 2_600];
+/** Maximum bytes of files whose contents are kept in memory during a look. */
+const MAX_KEPT_BYTES = 16 * 1024 * 1024;
+
+/** Kept from a look until `forget`. */
+interface Kept {
+  /** Time of the look, ms. */
+  readonly since: number;
+  copies?: CopySet;
+  readonly walks: Map<string, ReadonlyMap<string, string>>;
+}
+
+/** `walkProgram`: path of the built program of `walkFiles`, for tests from the sources. */
+export function createFolderWatch(config: ClaudeDependencies, walkProgram?: string): FolderWatch {
+  const copies = new Copies(config.stateFolder, config.server);
+  void copies.sweep();
+  const kept = new Map<string, Kept>();
+  return {
+    async look(session, key) {
+      const keeping: Kept = { since: Date.now(), walks: new Map() };
+      kept.set(key, keeping);
+      const looked = await within(look(session, keeping, { config, walkProgram }), undefined);
+      if (looked === undefined) return lateSnapshot(session);
+      const [snapshot, bytes] = looked;
+      const written = await within(copies.write(key, bytes), undefined);
+      if (kept.get(key) !== keeping) await copies.delete(key);
+      else if (written) keeping.copies = written;
+      return snapshot;
+    },
+    async compare(session, before, key) {
+      const compared = compare(session, before, { config, walkProgram, kept: kept.get(key) });
+      return (await within(compared, undefined)) ?? lostComparison(LATE, lateSnapshot(session));
+    },
+    differences,
+    async forget(key) {
+      kept.delete(key);
+      await copies.delete(key);
+    },
+  };
+}
+
+const LATE = `The folders have not answered within ${String(LIMIT_MS / 1_000)} s.`;
+
+const lateSnapshot = ({ options: { cwd } }: WatchedSession): Snapshot => ({
+  folders: [{ path: cwd, kind: "unseen", why: LATE }],
+});
+
+/** Resolves with `otherwise` if the work fails or takes too long. */
+async function within<T, U>(work: Promise<T>, otherwise: U): Promise<T | U> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<U>((resolve) => (timer = setTimeout(() => resolve(otherwise), LIMIT_MS)));
+  return Promise.race([work.catch(() => otherwise), late]).finally(() => clearTimeout(timer));
+}
+
+interface Parts {
+  readonly config: ClaudeDependencies;
+  readonly walkProgram: string | undefined;
+}
+
+/** Key of a copy. */
+const copyKey = (root: string, path: string): string => `${root}\0${path}`;
+
+/** Collects contents of files while there is room. */
+class Contents {
+  readonly files = new Map<string, Buffer>();
+  #left = MAX_KEPT_BYTES;
+
+  keep(name: string, bytes: Buffer, most: number): void {
+    if (bytes.length > most || bytes.length > this.#left) return;
+    this.#left -= bytes.length;
+    this.files.set(name, bytes);
+  }
+}
+
+async function look(session: WatchedSession, keeping: Kept, parts: Parts): Promise<[Snapshot, Map<string, Buffer>]> {
+  const until = performance.now() + READ_MS;
+  const notes = new Notes();
+  const roots = await findRoots(session, parts.config, { gitMs: GIT_MS, notes });
+  const contents = new Contents();
+  const looks = await Promise.all(
+    roots.all.map(async (root) =>
+      lookAtRoot(root, roots, {
+        until,
+        notes,
+        isFirst: true,
+        walkProgram: parts.walkProgram,
+        onRead: (path, bytes) => contents.keep(copyKey(root.path, path), bytes, MAX_COPY_BYTES),
+      }),
+    ),
+  );
+  for (const { root, stamps } of looks) if (stamps) keeping.walks.set(root.path, stamps);
+  return [{ folders: looks.map(({ state }) => state) }, contents.files];
+}
+
+interface Comparing extends Parts {
+  readonly kept: Kept | undefined;
+}
+
+/** Maximum bytes of a changed file whose lines and tests are counted. */
+const MAX_TEXT_BYTES = 1024 * 1024;
+
+async function compare(
+  session: WatchedSession,
+  before: Snapshot | undefined,
+  { config, kept, walkProgram }: Comparing,
+): Promise<Comparison> {
+  const until = performance.now() + READ_MS;
+  const notes = new Notes();
+  const roots = await findRoots(session, config, { gitMs: GIT_MS, notes });
+  const compared = await Promise.all(
+    roots.all.map(async (root) => {
+      const contents = new Contents();
+      const earlier = before?.folders.find(({ path }) => path === root.path);
+      const looking = { until, notes, isFirst: false, walkProgram, known: earlier?.files };
+      const onRead = (path: string, bytes: Buffer) => contents.keep(path, bytes, MAX_TEXT_BYTES);
+      const seen = await lookAtRoot(root, roots, { ...looking, onRead });
+      const copies = kept?.copies;
+      const found = await compareRoot(seen, {
+        before: earlier,
+        stamps: kept?.walks.get(root.path),
+        copies: copies && { read: async (path) => copies.read(copyKey(root.path, path)) },
+        fresh: contents.files,
+        since: kept?.since,
+        until,
+        notes,
+      });
+      return { seen, found };
+    }),
+  );
+  const after = { folders: compared.map(({ seen }) => seen.state) };
+  if (before === undefined) return lostComparison("The state of the folders before the turn was lost.", after);
+  const here = new Set(roots.all.map(({ path }) => path));
+  for (const { path } of before.folders) {
+    if (!here.has(path)) notes.explain(`${path} is no folder of the session any more: changes in it are not listed.`);
+  }
+  const own = compared.find(({ seen }) => isInside(roots.own, seen.root.path));
+  const all = compared.flatMap(({ found }) => found ?? []);
+  return {
+    by: own?.found ? "tree" : "tools",
+    complete: notes.isComplete,
+    folders: compared.map(({ seen }) => headsOf(seen, before)),
+    files: fileChanges(
+      compared.flatMap(({ found, seen }) => (found?.changes ?? []).map((each) => placed(each, seen, roots.own))),
+    ),
+    commits: all.flatMap(({ commits }) => commits),
+    gitFiles: [...new Set(all.flatMap(({ gitFiles }) => gitFiles))],
+    notSeen: [...notes.sentences],
+    after,
+  };
+}
+
+function lostComparison(why: string, after: Snapshot): Comparison {
+  const folders = after.folders.map(({ kind, path }) => ({ path, kind }));
+  return { by: "tools", complete: false, folders, files: [], commits: [], gitFiles: [], notSeen: [why], after };
+}
+
+function headsOf({ root, state }: RootLook, before: Snapshot): Comparison["folders"][number] {
+  const earlier: Partial<FolderState> = before.folders.find(({ path }) => path === state.path) ?? {};
+  const headBefore = earlier.head ?? ("madeFrom" in root ? root.madeFrom : undefined);
+  return {
+    path: state.path,
+    kind: state.kind,
+    ...(headBefore !== undefined && { headBefore }),
+    ...(state.head !== undefined && { headAfter: state.head }),
+    ...(earlier.branch !== undefined && { branchBefore: earlier.branch }),
+    ...(state.branch !== undefined && { branchAfter: state.branch }),
+  };
+}
+
+/** Returns the change with paths as a receipt has them. */
+function placed(change: FoundChange, { root }: RootLook, own: string): FoundChange {
+  const place = (path: string): string => {
+    const whole = join(root.path, path);
+    return isInside(whole, own) ? relative(own, whole).split(sep).join("/") : whole;
+  };
+  return { ...change, path: place(change.path), from: change.from === undefined ? undefined : place(change.from) };
+}
+
+function fileChanges(changes: readonly FoundChange[]): FileChange[] {
+  const tests = testChangesOf(textsOf(changes));
+  return changes
+    .toSorted((a, b) => (a.path < b.path ? -1 : 1))
+    .map(({ change, from, lines, path }) => {
+      const found = tests.get(path);
+      return {
+        path,
+        change,
+        ...(from !== undefined && { from }),
+        ...(lines && { lines }),
+        ...(found && { tests: found }),
+        by: ["tree"],
+      };
+    });
+}
+
+/** Returns the number of paths that differ between two states; `undefined` if a folder or a head makes that unknown. */
+function differences(earlier: Snapshot, later: Snapshot): number | undefined {
+  let sum = 0;
+  for (const after of later.folders) {
+    const before = earlier.folders.find(({ path }) => path === after.path);
+    const found = before && differencesIn(before, after);
+    if (found === undefined) return undefined;
+    sum += found;
+  }
+  return sum;
+}
+
+function differencesIn(before: FolderState, after: FolderState): number | undefined {
+  const [earlier, later] = [before.files, after.files];
+  if (before.head !== after.head || earlier === undefined || later === undefined) return undefined;
+  const paths = new Set([...Object.keys(earlier), ...Object.keys(later)]);
+  // A path in one state only has become clean or dirty.
+  return [...paths].filter((path) => {
+    const [was, is] = [earlier[path], later[path]];
+    return was === undefined || is === undefined || !isSame(was, is);
+  }).length;
+}

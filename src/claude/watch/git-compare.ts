@@ -1,0 +1,220 @@
+import type { Commit, FolderState } from "../../domain/receipt.ts";
+import { changeByBytes, type FoundChange } from "./change.ts";
+import { commitsBetween } from "./commits.ts";
+import type { CopySet } from "./copies.ts";
+import { blobId, stampPaths } from "./disk.ts";
+import { runGit, type GitLook, type GitRoot } from "./git-look.ts";
+import { parseRaw, parseWholePatch, type RawChange } from "./git-output.ts";
+import type { Notes } from "./notes.ts";
+import { ABSENT, isDoubtful, isSame, submoduleStamp } from "./stamp.ts";
+import { isTestFile, testLanguageOf } from "./test-languages.ts";
+
+/**
+ * Compares a folder in a work tree with its former state: paths that were dirty then by their stamps on disk, all others by
+ * git, with the former commit.
+ */
+
+interface Compared {
+  readonly root: GitRoot;
+  readonly before: FolderState;
+  readonly look: GitLook;
+  /** Bytes of files read by the look, by path. */
+  readonly fresh: Map<string, Buffer>;
+  readonly copies: CopySet | undefined;
+  /** Time of the former look, ms. */
+  readonly since: number | undefined;
+  readonly until: number;
+  readonly notes: Notes;
+}
+
+export interface GitComparison {
+  readonly changes: FoundChange[];
+  readonly commits: Commit[];
+  readonly gitFiles: string[];
+}
+
+/** Rejects with a `GitError` or a `LateError`. */
+export async function compareGit(compared: Compared): Promise<GitComparison> {
+  const { before, look, notes, root, since } = compared;
+  const { head } = look.status;
+  const isMoved = before.head !== head;
+  const [dirty, rest, commits] = await Promise.all([
+    compareDirty(compared),
+    compareClean(compared, isMoved),
+    isMoved && head !== undefined ? commitsBetween(root, { before: before.head, after: head, since }, notes) : [],
+  ]);
+  return { changes: [...dirty, ...rest], commits, gitFiles: changedGitFiles(before, look.state) };
+}
+
+function changedGitFiles({ gitFiles: earlier = {} }: FolderState, { gitFiles: later = {} }: FolderState): string[] {
+  const names = new Set([...Object.keys(earlier), ...Object.keys(later)]);
+  return [...names].filter((name) => earlier[name] !== later[name]).toSorted();
+}
+
+/** Compares paths that were dirty before. */
+async function compareDirty(compared: Compared): Promise<FoundChange[]> {
+  const { before, copies, fresh, look, notes, root, until } = compared;
+  const earlier = before.files ?? {};
+  const later = { ...look.state.files };
+  const clean = Object.keys(earlier).filter((path) => !(path in later));
+  const submodules = clean.filter((path) => earlier[path]?.startsWith("s.") === true);
+  for (const path of submodules) later[path] = await committedSubmodule(root, path);
+  const rest = clean.filter((path) => !submodules.includes(path));
+  const onRead = (path: string, bytes: Buffer) => void fresh.set(path, bytes);
+  for (const [path, stamp] of await stampPaths({ root: root.path, until }, rest, { known: earlier, onRead })) {
+    later[path] = stamp;
+  }
+  const changes: FoundChange[] = [];
+  let unknown = 0;
+  for (const [path, stamp] of Object.entries(earlier)) {
+    const now = later[path] ?? ABSENT;
+    if (isSame(stamp, now)) continue;
+    if (isDoubtful(stamp, now)) notes.explain(`${path} is too large to be read: only its size and times are compared.`);
+    const [hadFile, hasFile] = [stamp !== ABSENT, now !== ABSENT];
+    const old = hadFile ? await copies?.read(path) : undefined;
+    if (hadFile && old === undefined && /^[fe]/.test(stamp)) unknown += 1;
+    changes.push(changeByBytes(path, { hadFile, hasFile, before: old, after: fresh.get(path) }));
+  }
+  if (unknown > 0) {
+    notes.explain(`Lines and tests of ${String(unknown)} files that were dirty before the turn are not known.`);
+  }
+  return changes;
+}
+
+/** Returns the stamp of a submodule at the commit that `HEAD` names. */
+async function committedSubmodule(root: GitRoot, path: string): Promise<string> {
+  const commit = await runGit(root, "rev-parse", "--verify", `HEAD:./${path}`).catch(() => "");
+  return commit === "" ? ABSENT : submoduleStamp(commit.trim());
+}
+
+const DIFF = [
+  "diff",
+  "--no-color",
+  "--no-ext-diff",
+  "--no-textconv",
+  "--ignore-submodules=dirty",
+  "--submodule=short",
+  "--relative",
+  "--find-renames",
+  "-l1000",
+  "-O/dev/null",
+];
+
+/** Maximum characters of paths on a command line. Above, git looks at the whole folder. */
+const MAX_COMMAND = 24_000;
+
+/** Compares paths that were clean or absent before. */
+async function compareClean(compared: Compared, isMoved: boolean): Promise<FoundChange[]> {
+  const { before, fresh, look, root } = compared;
+  const earlier = before.files ?? {};
+  const { dirty } = look.status;
+  const isNew = ({ path }: { path: string }) => !(path in earlier);
+  const tracked = dirty.filter((each) => each.isTracked && isNew(each)).map(({ path }) => path);
+  const base = before.head ?? (await runGit(root, "hash-object", "-t", "tree", "--stdin")).trim();
+  const paths = isMoved || tracked.join().length > MAX_COMMAND ? ["."] : tracked;
+  const flags = ["--raw", "--numstat", "-z", "--no-abbrev"];
+  const output = paths.length === 0 ? "" : await runGit(root, ...DIFF, ...flags, base, "--", ...paths);
+  const hidden = new Set(
+    dirty.filter((each) => each.isSubmodule && !(each.path in (look.state.files ?? {}))).map(({ path }) => path),
+  );
+  const raw = parseRaw(output)
+    .flatMap((each) => withoutEarlier(each, earlier))
+    .filter(({ path }) => !hidden.has(path));
+  const untracked = dirty.filter((each) => !each.isTracked && isNew(each)).map(({ path }) => path);
+  const onDisk = await keptDeleted(raw, untracked, compared);
+  const gone = raw.filter(({ path, status }) => status === "D" && !onDisk.has(path));
+  const renamed = findRenames(gone, untracked, fresh);
+  const isRenamed = new Set([...renamed].flat());
+  const ofGit = raw.filter(({ path, status }) => !onDisk.has(path) && !(status === "D" && isRenamed.has(path)));
+  const changes = await withTexts(ofGit, base, compared);
+  for (const [path, isChanged] of onDisk) if (isChanged) changes.push({ path, change: "changed" });
+  for (const path of untracked) {
+    if (onDisk.has(path)) continue;
+    const from = renamed.get(path);
+    const found = changeByBytes(path, { hadFile: false, hasFile: true, after: fresh.get(path) });
+    changes.push(
+      from === undefined
+        ? found
+        : { path, from, change: "renamed", lines: [0, 0], before: found.after, after: found.after },
+    );
+  }
+  return changes;
+}
+
+/** Leaves out paths that are compared by their stamps. A rename from or to such a path is a deletion or an addition. */
+function withoutEarlier(change: RawChange, earlier: Readonly<Record<string, string>>): RawChange[] {
+  const { from, path } = change;
+  if (from === undefined) return path in earlier ? [] : [change];
+  const [hadFrom, hadPath] = [from in earlier, path in earlier];
+  if (hadFrom && hadPath) return [];
+  if (hadPath) return [{ ...change, path: from, from: undefined, status: "D", lines: undefined }];
+  return [hadFrom ? { ...change, from: undefined, status: "A", lines: undefined } : change];
+}
+
+/** Finds files that the index has no more, but the disk has. Returns the paths, with true if the content is another. */
+async function keptDeleted(
+  raw: readonly RawChange[],
+  untracked: readonly string[],
+  { fresh, root, until }: Compared,
+): Promise<Map<string, boolean>> {
+  const deleted = raw.filter(({ oldMode, status }) => status === "D" && oldMode !== "160000");
+  const unread = deleted.map(({ path }) => path).filter((path) => !untracked.includes(path));
+  const onRead = (path: string, bytes: Buffer) => void fresh.set(path, bytes);
+  const stamps = await stampPaths({ root: root.path, until }, unread, { onRead });
+  const kept = new Map<string, boolean>();
+  for (const { oldId, path } of deleted) {
+    const bytes = fresh.get(path);
+    const isThere = (stamps.get(path) ?? "f") !== ABSENT && !(stamps.get(path) ?? "f").startsWith("d");
+    if (isThere) kept.set(path, bytes === undefined || blobId(bytes, oldId) !== oldId);
+  }
+  return kept;
+}
+
+/** Recognizes files that were moved without git, by equal content. Returns old paths by new ones. */
+function findRenames(
+  gone: readonly RawChange[],
+  untracked: readonly string[],
+  fresh: ReadonlyMap<string, Buffer>,
+): Map<string, string> {
+  const [first] = gone;
+  const renamed = new Map<string, string>();
+  if (!first) return renamed;
+  const byId = new Map(gone.map(({ oldId, path }) => [oldId, path]));
+  for (const path of untracked) {
+    const bytes = fresh.get(path);
+    const id = bytes === undefined || bytes.length === 0 ? undefined : blobId(bytes, first.oldId);
+    const from = id === undefined ? undefined : byId.get(id);
+    if (id === undefined || from === undefined) continue;
+    renamed.set(path, from);
+    byId.delete(id);
+  }
+  return renamed;
+}
+
+const CHANGES: Readonly<Record<string, FoundChange["change"]>> = { A: "added", D: "deleted", R: "renamed", C: "added" };
+
+/** Turns git's list into changes, with the texts of test files. */
+async function withTexts(raw: readonly RawChange[], base: string, { notes, root }: Compared): Promise<FoundChange[]> {
+  const tests = raw.filter(({ from, path, status }) =>
+    testLanguageOf(path) !== undefined || (from !== undefined && testLanguageOf(from) !== undefined)
+      ? status !== "D" || !isTestFile(path)
+      : false,
+  );
+  const names = tests.flatMap(({ from, path }) => (from === undefined ? [path] : [from, path]));
+  const texts = await wholeTexts(root, base, names).catch(() => {
+    notes.miss(`${root.path}: the test files that changed are too large or too many to look for tests.`);
+    return undefined;
+  });
+  return raw.map(({ from, lines, path, status }) => {
+    const change = CHANGES[status] ?? "changed";
+    const about = { path, change, lines, ...(change === "renamed" && { from }) };
+    return { ...about, ...texts?.get(path) };
+  });
+}
+
+async function wholeTexts(root: GitRoot, base: string, names: readonly string[]) {
+  if (names.length === 0) return undefined;
+  const paths = names.join().length > MAX_COMMAND ? ["."] : names;
+  const flags = ["--patch", "--text", "--unified=1000000", "--src-prefix=a/", "--dst-prefix=b/"];
+  return parseWholePatch(await runGit(root, ...DIFF, ...flags, base, "--", ...paths));
+}

@@ -1,0 +1,17 @@
+/** Collects sentences about what is not seen. */
+export class Notes {
+  readonly sentences = new Set<string>();
+  /** False if changes can have been missed. */
+  isComplete = true;
+
+  /** Adds a sentence that every comparison of such a folder has, or that explains what is seen. */
+  explain(sentence: string): void {
+    this.sentences.add(sentence);
+  }
+
+  /** Adds a sentence about changes that can have been missed. */
+  miss(sentence: string): void {
+    this.isComplete = false;
+    this.sentences.add(sentence);
+  }
+}

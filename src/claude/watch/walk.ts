@@ -1,0 +1,97 @@
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { hasPipe } from "../../security/descriptors.ts";
+
+/** Stamps all files of a folder outside git, in a child process that can be killed if the folder does not answer. */
+
+/** Folders that are not entered. */
+export const SKIPPED = [
+  ".bzr",
+  ".cache",
+  ".git",
+  ".gradle",
+  ".hg",
+  ".jj",
+  ".mypy_cache",
+  ".next",
+  ".nox",
+  ".nuxt",
+  ".parcel-cache",
+  ".pnpm-store",
+  ".pytest_cache",
+  ".ruff_cache",
+  ".svn",
+  ".terraform",
+  ".tox",
+  ".turbo",
+  ".venv",
+  ".yarn",
+  "__pycache__",
+  "bower_components",
+  "DerivedData",
+  "node_modules",
+  "Pods",
+  "target",
+  "venv",
+];
+
+/** Maximum number of files and folders, and time limit, ms. */
+export const MAX_ENTRIES = 20_000;
+const LIMIT_MS = 2_000;
+const MAX_OUTPUT = 16 * 1024 * 1024;
+
+/** Last part of a complete output. */
+export const END = "end";
+
+interface Walk {
+  readonly root: string;
+  /** Folders below that are compared by themselves, absolute. */
+  readonly without: readonly string[];
+  /** True to read small files, so that a file that is changed back is not taken for changed. */
+  readonly reads: boolean;
+  /** Path of the program, for tests from the sources. */
+  readonly program?: string | undefined;
+}
+
+/** Stamps by path, or the reason why there are none. Never rejects. */
+export async function walkFiles({
+  program,
+  reads,
+  root,
+  without,
+}: Walk): Promise<ReadonlyMap<string, string> | string> {
+  const file = program ?? fileURLToPath(new URL("./walk-process.js", import.meta.url));
+  const args = [file, reads ? "reads" : "stats", root, ...SKIPPED, ...without];
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"], env: {} });
+    const parts: Buffer[] = [];
+    let length = 0;
+    const end = (why: string) => {
+      clearTimeout(timer);
+      child.kill("SIGKILL");
+      if (hasPipe(child.stdout)) child.stdout.destroy();
+      child.unref();
+      resolve(why);
+    };
+    const timer = setTimeout(() => end(`the folder was not read within ${String(LIMIT_MS / 1_000)} s`), LIMIT_MS);
+    child.on("error", ({ message }) => end(`the files cannot be listed: ${message}`));
+    if (!hasPipe(child.stdout)) return;
+    child.stdout.on("data", (part: Buffer) => {
+      parts.push(part);
+      length += part.length;
+      if (length > MAX_OUTPUT) end("the names of its files are too long");
+    });
+    child.on("close", () => {
+      clearTimeout(timer);
+      resolve(parseWalk(Buffer.concat(parts).toString("utf8")));
+    });
+  });
+}
+
+function parseWalk(output: string): Map<string, string> | string {
+  const parts = output.split("\0");
+  if (parts.pop() !== END) return `it has more than ${String(MAX_ENTRIES)} files and folders, or cannot be read`;
+  const stamps = new Map<string, string>();
+  for (let at = 0; at + 1 < parts.length; at += 2) stamps.set(parts[at] ?? "", parts[at + 1] ?? "");
+  return stamps;
+}
