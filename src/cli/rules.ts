@@ -77,7 +77,7 @@ async function replayAll(store: Store, { isJson, rules: tried, since = 0 }: Tria
       tally.session(record);
       if (record.unreadable) continue;
       const { id, policy, spec } = record;
-      const session = { cwd: spec.cwd, allowRules: policy?.rules.allow, since };
+      const session = { spec, allowRules: policy?.rules.allow, since };
       for await (const replayed of rehearse(readLog(store, record, progress), session, { ...tried, home })) {
         const isFirst = tally.changed === 0;
         if (!tally.add(replayed)) continue;
@@ -97,6 +97,7 @@ const TYPES: readonly EventType[] = [
   "question.asked",
   "question.answered",
   "process.exited",
+  "verification.started",
 ];
 
 /** Number of events held at a time, whatever the length of the log. */

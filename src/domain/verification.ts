@@ -46,6 +46,9 @@ export function verifyOf(option: VerifyOption | Verify): Verify {
   return { attempts: ATTEMPTS, timeoutMs: TIMEOUT_MS, ...option };
 }
 
+/** Name of the tool in a permission request for the commands; its input is `{commands}`. */
+export const VERIFICATION_TOOL = "Verification";
+
 /** Result of one command. */
 export const VerifiedCommand = z.object({
   command: z.string(),

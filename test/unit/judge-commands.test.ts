@@ -53,6 +53,7 @@ function verdictOn({
 
 const ALLOW = (rule?: string) => ({ behavior: "allow", ...(rule !== undefined && { rule }), risk: RISK });
 const ASK = { behavior: "ask", risk: RISK };
+const ASK_BY = (rule: string) => ({ ...ASK, rule });
 const DENY = (message: string, rule?: string) => ({
   behavior: "deny",
   message: expect.stringContaining(message) as string,
@@ -74,7 +75,7 @@ it.each<[string, Case, object]>([
   [
     "an ask rule beside an allow rule",
     { operator: { ask: ["Bash(npm test)"] }, allowed: ["Bash"], commands: ["make", "npm test"] },
-    ASK,
+    ASK_BY("Bash(npm test)"),
   ],
   [
     "a deny rule of the operator beside an allow rule of the session",
@@ -105,10 +106,14 @@ it.each<[string, Case, object]>([
   [
     "a deny rule, and a command that hides its program",
     { operator: { deny: ["Bash(rm:*)"] }, allowed: ["Bash"], commands: ['sh -c "$X"'] },
-    ASK,
+    { ...ASK_BY("Bash(rm:*)"), unclear: expect.stringContaining("sh can run another command") as string },
   ],
   ["bypassPermissions", { mode: "bypassPermissions" }, ALLOW()],
-  ["bypassPermissions and an ask rule", { mode: "bypassPermissions", operator: { ask: ["Bash(npm:*)"] } }, ASK],
+  [
+    "bypassPermissions and an ask rule",
+    { mode: "bypassPermissions", operator: { ask: ["Bash(npm:*)"] } },
+    ASK_BY("Bash(npm:*)"),
+  ],
   ["acceptEdits", { mode: "acceptEdits", commands: ["touch x"] }, ASK],
   ["auto", { mode: "auto" }, ASK],
   ["plan", { mode: "plan" }, DENY("In permissionMode plan only a rule allows a command, and none allows npm test.")],
@@ -119,7 +124,7 @@ it.each<[string, Case, object]>([
   [
     "a remembered answer and an ask rule",
     { remembered: () => "Bash(npm test)", operator: { ask: ["Bash(npm:*)"] } },
-    ASK,
+    ASK_BY("Bash(npm:*)"),
   ],
   [
     "a remembered answer for just this command, which hides its program",

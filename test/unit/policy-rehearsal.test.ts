@@ -26,7 +26,7 @@ async function replay(log: readonly SessionEvent[], texts: Texts, { allowRules =
   const pages = async function* () {
     yield* stored;
   };
-  for await (const each of rehearse(pages(), { cwd: CWD, allowRules, since }, tried)) found.push(each);
+  for await (const each of rehearse(pages(), { spec: { cwd: CWD }, allowRules, since }, tried)) found.push(each);
   return found;
 }
 
@@ -119,6 +119,39 @@ describe("the rehearsal of a request", () => {
   ])("the recorded decision of %s is told", async (_, answer, before) => {
     const [replayed, ...others] = await replay([bash("ls"), ...answer], {}, { allowRules: ["Bash(ls)"] });
     expect([replayed?.before, others]).toEqual([before, []]);
+  });
+});
+
+describe("the rehearsal of a verification", () => {
+  const commands = ["npm test", "make"];
+  const input = { commands };
+  const request = asked("Verification", input, { requestId: "t.verify.1", toolUseId: "" });
+  const started = (attempt: number, turnId: string): SessionEvent => ({
+    type: "verification.started",
+    data: { turnId, attempt, of: 2, commands },
+  });
+
+  it.each<[string, Texts, unknown[], unknown[]]>([
+    ["no rule", {}, ["asked", "asked", undefined], ["unasked", "unasked", undefined]],
+    [
+      "an allow rule for one",
+      { allow: ["Bash(make)"] },
+      ["asked", "asked", undefined],
+      ["unasked", "unasked", undefined],
+    ],
+    [
+      "allow rules for all",
+      { allow: ["Bash(make)", "Bash(npm:*)"] },
+      ["asked", "allowed", "Bash(npm:*)"],
+      ["unasked", "unasked", undefined],
+    ],
+    ["an ask rule", { ask: ["Bash(make)"] }, ["asked", "asked", undefined], ["unasked", "asked", "Bash(make)"]],
+    ["a deny rule", { deny: ["Bash(make)"] }, ["asked", "denied", "Bash(make)"], ["unasked", "denied", "Bash(make)"]],
+  ])("%s decides its commands as uses of Bash, asked or not", async (_, texts, ofRequest, ofRun) => {
+    const log = [request, started(1, "t"), started(2, "t"), started(1, "u"), started(2, "u")];
+    const found = await replay(log, texts);
+    expect(found.map(summary)).toEqual([ofRun, ofRequest]);
+    expect(found.map(({ eventId }) => eventId)).toEqual([4, 1]);
   });
 });
 

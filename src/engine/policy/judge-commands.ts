@@ -26,7 +26,8 @@ interface Commands {
 type CommandVerdict =
   /** `rule` is absent if the permission mode allows the command. */
   | { readonly behavior: "allow"; readonly rule?: string }
-  | { readonly behavior: "ask" }
+  /** `rule` is absent if no rule decides, `unclear` as in `Verdict`. */
+  | { readonly behavior: "ask"; readonly rule?: string; readonly unclear?: string }
   /** `message`: reason in sentences. `rule` is absent if the mode or a protected path forbids the command. */
   | { readonly behavior: "deny"; readonly message: string; readonly rule?: string };
 
@@ -64,7 +65,7 @@ function judgeOne(command: string, { mentions = [], ...facts }: JudgedCommand, a
   const isOpen = verdict === undefined || verdict.unclear !== undefined;
   const rule = isOpen ? remembered?.(request, verdict !== undefined) : undefined;
   if (rule !== undefined) return { behavior: "allow", rule };
-  return verdict && !UNASKED.has(mode) ? ASK : byMode(command, mode);
+  return verdict && !UNASKED.has(mode) ? { ...verdict, behavior: "ask" } : byMode(command, mode);
 }
 
 const BASH_REQUEST = { requestId: "", kind: "permission", toolName: "Bash", toolUseId: "" } as const;

@@ -1,9 +1,12 @@
 import { z } from "zod";
 import { MASKED, requestOf, type StoredEvent } from "../../domain/event.ts";
 import { JsonObject } from "../../domain/json.ts";
-import type { PermissionRequest } from "../../domain/permission.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+import type { PermissionMode, PermissionRequest } from "../../domain/permission.ts";
+import { VERIFICATION_TOOL } from "../../domain/verification.ts";
 import { isFileTool, namedPaths } from "../../security/file-tools.ts";
 import { normalPath } from "../../security/normal-path.ts";
+import { judgeCommands } from "./judge-commands.ts";
 import { judge, type Rules } from "./rules.ts";
 
 /**
@@ -44,7 +47,8 @@ export interface Replayed {
 }
 
 export interface ReplayedSession {
-  readonly cwd: string;
+  /** Options of the session; its own rules count for commands of verifications. */
+  readonly spec: Pick<SessionOptions, "allowedTools" | "cwd" | "disallowedTools">;
   /** Allow rules that the session began under; `undefined` if unknown. */
   readonly allowRules: readonly string[] | undefined;
   /** Earlier events are passed over, ms since the epoch. */
@@ -81,6 +85,7 @@ interface Asked extends Recorded {
   readonly request: PermissionRequest;
 }
 
+type Started = Extract<StoredEvent, { type: "verification.started" }>["data"];
 type Answer = Extract<StoredEvent, { type: "permission.answered" | "question.answered" }>["data"];
 
 const CallBlock = z.object({ type: z.literal("tool_use"), id: z.string(), name: z.string(), input: JsonObject });
@@ -98,6 +103,8 @@ class Replay {
   readonly #calls = new Map<string, Call>();
   /** Ids of the calls without a result that a request was seen for. */
   readonly #asked = new Set<string>();
+  /** Begins with the id of the last turn whose verification counts already, as the id of a request for its commands does. */
+  #verified: string | undefined;
 
   constructor(session: ReplayedSession, rules: Rules) {
     this.#session = session;
@@ -112,6 +119,7 @@ class Replay {
     if (type === "notice" && data.kind === "denial") this.#deny(Denial.safeParse(data.details).data?.tool_use_id);
     if (type === "message") yield* this.#onMessage(event, data.message);
     if (type === "process.exited") yield* this.#endCalls();
+    if (type === "verification.started") yield* this.#onVerification(event, data);
   }
 
   *end(): Generator<Replayed> {
@@ -120,7 +128,17 @@ class Replay {
     this.#requests.clear();
   }
 
+  /** Replays commands that ran without a request in their turn, which rules, options or the permission mode allowed. */
+  *#onVerification({ at, id: eventId }: StoredEvent, { commands, turnId }: Started): Generator<Replayed> {
+    if (at < this.#session.since || this.#verified?.startsWith(`${turnId}.`)) return;
+    this.#verified = `${turnId}.`;
+    const input = { commands };
+    const call = { eventId, at, toolName: VERIFICATION_TOOL, input, isDenied: false };
+    yield this.#replayCall(call);
+  }
+
   #onAsked({ at, id: eventId }: StoredEvent, request: PermissionRequest): void {
+    if (request.toolName === VERIFICATION_TOOL) this.#verified = request.requestId;
     this.#calls.delete(request.toolUseId);
     this.#asked.add(request.toolUseId);
     if (at >= this.#session.since) this.#requests.set(request.requestId, { eventId, at, request });
@@ -166,14 +184,16 @@ class Replay {
   #replayRequest({ at, eventId, request }: Asked, answer: Answer | undefined): Replayed {
     const { input, toolName } = request;
     const before = recordedDecision(request, answer, this.#session.allowRules);
-    const after = decisionOn(request, this.#rules, this.#session.cwd);
+    const after = decisionOn(request, this.#rules, this.#session.spec);
     return { kind: "request", eventId, at, toolName, input, before, after };
   }
 
   /** Deny and ask rules alone concern a call that was not asked. */
   #replayCall({ at, eventId, input, isDenied, toolName }: Call): Replayed {
-    const { cwd } = this.#session;
-    const decided = decisionOn(asRequest(toolName, input, { cwd, home: this.#rules.home }), this.#rules, cwd);
+    const { spec } = this.#session;
+    const request = asRequest(toolName, input, { cwd: spec.cwd, home: this.#rules.home });
+    // The mode lets commands run that no rule speaks of, as they did.
+    const decided = decisionOn(request, this.#rules, spec, "bypassPermissions");
     const { route } = decided;
     const isFree = route === "allowed" || (route === "asked" && decided.rule === undefined);
     const before: Before = { route: isDenied ? "denied" : "unasked", by: "claude" };
@@ -211,13 +231,33 @@ function asRequest(
 }
 
 /** Decides as `findRuling` and `openRequest` do, without remembered answers. */
-function decisionOn(request: PermissionRequest, rules: Rules, cwd: string): After {
+function decisionOn(
+  request: PermissionRequest,
+  rules: Rules,
+  spec: ReplayedSession["spec"],
+  mode: PermissionMode = "default",
+): After {
   if (request.refused !== undefined) return { route: "denied" };
   if (isMasked(request)) return UNJUDGED;
-  const verdict = judge(request, rules, cwd);
+  const commands = commandsOf(request);
+  const verdict = commands
+    ? judgeCommands({ commands: commands.map(asJudged), rules, own: spec, mode, cwd: spec.cwd })
+    : judge(request, rules, spec.cwd);
   if (!verdict) return { route: "asked" };
-  const { behavior, rule, unclear } = verdict;
-  return { route: ROUTES[behavior], rule, ...(unclear !== undefined && { unclear }) };
+  const { behavior } = verdict;
+  const { rule, unclear }: Pick<After, "rule" | "unclear"> = verdict;
+  return { route: ROUTES[behavior], ...(rule !== undefined && { rule }), ...(unclear !== undefined && { unclear }) };
+}
+
+const Commands = z.object({ commands: z.array(z.string()) });
+
+/** Returns the commands of a verification. */
+function commandsOf({ input, toolName }: PermissionRequest): readonly string[] | undefined {
+  return toolName === VERIFICATION_TOOL ? Commands.safeParse(input).data?.commands : undefined;
+}
+
+function asJudged(command: string) {
+  return { command, judged: {} };
 }
 
 const ROUTES = { allow: "allowed", ask: "asked", deny: "denied" } as const;
@@ -226,8 +266,9 @@ const ROUTES = { allow: "allowed", ask: "asked", deny: "denied" } as const;
 const JUDGED_FIELDS = "command file_path notebook_path path pattern skill subagent_type url".split(" ");
 
 /** True if a secret was masked where rules look. */
-function isMasked({ input, paths = [] }: PermissionRequest): boolean {
-  const judged = [...paths, ...JUDGED_FIELDS.map((field) => input[field])];
+function isMasked(request: PermissionRequest): boolean {
+  const { input, paths = [] } = request;
+  const judged = [...paths, ...(commandsOf(request) ?? []), ...JUDGED_FIELDS.map((field) => input[field])];
   return judged.some((value) => typeof value === "string" && value.includes(MASKED));
 }
 
