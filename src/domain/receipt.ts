@@ -81,6 +81,8 @@ export const Comparison = z.object({
   gitFiles: z.array(z.string()),
   /** Sentences: what could not be seen, and why. */
   notSeen: z.array(z.string()),
+  /** Files that tools report as changed and that the tree cannot show: ignored by git, in a skipped folder. As reported. */
+  outOfSight: z.array(z.string()).exactOptional(),
   after: Snapshot,
 });
 export type Comparison = z.infer<typeof Comparison>;
@@ -124,7 +126,7 @@ export type ReceiptCounts = z.infer<typeof ReceiptCounts>;
 export const Receipt = z.object({
   /** Number of the turn in its session, from 1. */
   turn: z.number().int(),
-  ...Comparison.omit({ after: true }).shape,
+  ...Comparison.omit({ after: true, outOfSight: true }).shape,
   /** Changes outside the session's folders that tools reported. Absolute paths. */
   outside: z.array(z.string()),
   commands: z.array(CommandRun),

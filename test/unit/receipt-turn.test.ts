@@ -113,7 +113,7 @@ describe("receipt of a recorded turn", () => {
     const blind = receiptOf(RECORDED, undefined, { why: "The folder is too large." });
     expect(blind).toMatchObject({ by: "tools", complete: false, files });
     expect(blind.notSeen[0]).toBe("The folder is too large.");
-    const ignored = receiptOf(RECORDED, compared([]), { unseen: new Set([`${CWD}/new.txt`]) });
+    const ignored = receiptOf(RECORDED, compared([], { outOfSight: [`${CWD}/new.txt`] }));
     expect(ignored).toMatchObject({ by: "tree", complete: true, files: [files[0]] });
   });
 

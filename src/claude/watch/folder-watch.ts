@@ -6,6 +6,7 @@ import type { ClaudeDependencies } from "../dependencies.ts";
 import { textsOf, type FoundChange } from "./change.ts";
 import { Copies, MAX_COPY_BYTES, type CopySet } from "./copies.ts";
 import { Notes } from "./notes.ts";
+import { findOutOfSight } from "./out-of-sight.ts";
 import { compareRoot } from "./root-compare.ts";
 import { lookAtRoot, type RootLook } from "./root-look.ts";
 import { findRoots } from "./roots.ts";
@@ -44,8 +45,8 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
       else if (written) keeping.copies = written;
       return snapshot;
     },
-    async compare(session, before, key) {
-      const compared = compare(session, before, { config, walkProgram, kept: kept.get(key) });
+    async compare(session, before, key, reported = []) {
+      const compared = compare(session, before, { config, walkProgram, kept: kept.get(key), reported });
       return (await within(compared, undefined)) ?? lostComparison(LATE, lateSnapshot(session));
     },
     differences,
@@ -111,6 +112,7 @@ async function look(session: WatchedSession, keeping: Kept, parts: Parts): Promi
 
 interface Comparing extends Parts {
   readonly kept: Kept | undefined;
+  readonly reported: readonly string[];
 }
 
 /** Maximum bytes of a changed file whose lines and tests are counted. */
@@ -119,7 +121,7 @@ const MAX_TEXT_BYTES = 1024 * 1024;
 async function compare(
   session: WatchedSession,
   before: Snapshot | undefined,
-  { config, kept, walkProgram }: Comparing,
+  { config, kept, reported, walkProgram }: Comparing,
 ): Promise<Comparison> {
   const until = performance.now() + READ_MS;
   const notes = new Notes();
@@ -152,6 +154,7 @@ async function compare(
   }
   const own = compared.find(({ seen }) => isInside(roots.own, seen.root.path));
   const all = compared.flatMap(({ found }) => found ?? []);
+  const outOfSight = await findOutOfSight(reported, roots.all, notes);
   return {
     by: own?.found ? "tree" : "tools",
     complete: notes.isComplete,
@@ -162,6 +165,7 @@ async function compare(
     commits: all.flatMap(({ commits }) => commits),
     gitFiles: [...new Set(all.flatMap(({ gitFiles }) => gitFiles))],
     notSeen: [...notes.sentences],
+    ...(outOfSight.length > 0 && { outOfSight }),
     after,
   };
 }

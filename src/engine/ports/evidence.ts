@@ -17,8 +17,16 @@ export interface FolderWatch {
    * for lines and tests, and the stamps of folders outside git. At most 3 s.
    */
   look(session: WatchedSession, key: string): Promise<Snapshot>;
-  /** Compares the folders with `before`, which `look` returned, perhaps at another server. `undefined`: lost. At most 3 s. */
-  compare(session: WatchedSession, before: Snapshot | undefined, key: string): Promise<Comparison>;
+  /**
+   * Compares the folders with `before`, which `look` returned, perhaps at another server. `undefined`: lost. At most 3 s.
+   * `reported`: absolute paths of files that tools have changed, to be found in `outOfSight` if the comparison cannot see them.
+   */
+  compare(
+    session: WatchedSession,
+    before: Snapshot | undefined,
+    key: string,
+    reported?: readonly string[],
+  ): Promise<Comparison>;
   /** Number of files that differ between two states; `undefined` if that is not known. */
   differences(earlier: Snapshot, later: Snapshot): number | undefined;
   /** Deletes everything kept under `key`. */

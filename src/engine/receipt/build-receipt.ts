@@ -1,24 +1,23 @@
-import { countFiles, type Comparison, type FileChange, type Receipt } from "../../domain/receipt.ts";
+import { countFiles, type Comparison, type Receipt } from "../../domain/receipt.ts";
 import { boundReceipt } from "./bound-receipt.ts";
 import type { Places } from "./tool-files.ts";
 import type { TurnFacts } from "./turn-reader.ts";
 
 /** Puts the receipt of a turn together: the comparison of its folders, and the facts that its events show. */
 
-export interface Sight extends Omit<Places, "unseen"> {
+export interface Sight extends Omit<Places, "outOfSight"> {
   readonly turn: number;
   readonly facts: TurnFacts;
   /** Absent if the folders were not compared, for the reason in `why`; without a reason, nothing was to be seen. */
   readonly comparison: Comparison | undefined;
   readonly why?: string;
-  readonly unseen?: ReadonlySet<string>;
   /** Number of background tasks that run at the end of the turn. Default: the last number in the turn's events. */
   readonly background?: number;
   readonly others: number;
   readonly between: number;
 }
 
-type Compared = Omit<Comparison, "after">;
+type Compared = Omit<Comparison, "after" | "outOfSight">;
 
 export function buildReceipt({
   background,
@@ -31,9 +30,9 @@ export function buildReceipt({
   why,
   ...sight
 }: Sight): Receipt {
-  const { after: _, ...compared } = comparison ?? { ...uncompared(why), after: undefined };
+  const { after: _, outOfSight = [], ...compared } = comparison ?? uncompared(why);
   const seen = compared.folders.flatMap(({ kind, path }) => (kind === "unseen" ? [] : [path]));
-  const places: Places = { cwd, folders: [...sight.folders, ...seen], unseen: sight.unseen ?? new Set() };
+  const places: Places = { cwd, folders: [...sight.folders, ...seen], outOfSight: new Set(outOfSight) };
   const files = facts.files.mergeInto(compared, places);
   const running = background ?? facts.background ?? 0;
   const receipt: Receipt = {
@@ -55,10 +54,9 @@ export function buildReceipt({
   return boundReceipt(receipt, { ...countFiles(files), ...facts.ran }, leftOut);
 }
 
-function uncompared(why: string | undefined): Compared {
-  const notSeen = why === undefined ? [] : [why];
-  const nothing: FileChange[] = [];
-  return { by: "tools", complete: why === undefined, folders: [], files: nothing, commits: [], gitFiles: [], notSeen };
+function uncompared(why: string | undefined): Comparison {
+  const empty = { folders: [], files: [], commits: [], gitFiles: [], after: { folders: [] } };
+  return { by: "tools", complete: why === undefined, notSeen: why === undefined ? [] : [why], ...empty };
 }
 
 /** Returns sentences on work of the turn whose effects are out of sight. */

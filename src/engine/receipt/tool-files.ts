@@ -28,7 +28,7 @@ export interface Places {
   /** Other folders of the session, by any name. */
   readonly folders: readonly string[];
   /** Absolute paths, as tools report them, that a comparison cannot see: ignored by git, in a skipped folder. */
-  readonly unseen: ReadonlySet<string>;
+  readonly outOfSight: ReadonlySet<string>;
 }
 
 export class ToolFiles {
@@ -64,9 +64,9 @@ export class ToolFiles {
     const isBlind = comparison.by === "tools" || !comparison.complete;
     for (const [path, { by, change }] of this.#files) {
       const inside = pathIn(places.cwd, path);
-      const seen = byPath.get(inside ?? path);
+      const seen = byPath.get(inside ?? path) ?? byPath.get(path);
       if (seen) seen.by.push(...[...by].filter((tool) => !seen.by.includes(tool)));
-      else if (isInside(places, path) && (isBlind || places.unseen.has(path)))
+      else if (isInside(places, path) && (isBlind || places.outOfSight.has(path)))
         byPath.set(inside ?? path, { path: inside ?? path, change, by: [...by] });
     }
     return [...byPath.values()];

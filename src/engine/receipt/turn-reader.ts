@@ -88,7 +88,7 @@ export class TurnReader {
     return this.#needsLook;
   }
 
-  /** Absolute paths of files that tools have changed, to ask whether a comparison can see them. */
+  /** Absolute paths of files that tools have changed, for `FolderWatch.compare`. */
   get paths(): string[] {
     return this.#files.paths;
   }
