@@ -25,7 +25,7 @@ export const verifyField = json(
     flag: "verify",
     variable: "CLAUDE_CODE_MCP_VERIFY",
     meaning:
-      "Commands that verify the turns of sessions in a folder, and in those inside. The deepest folder counts, by real paths. A caller's own verify replaces the commands, but cannot switch them off. ownTurns: also verify turns that Claude Code begins by itself. Sessions that --sandbox required confines are not verified. See docs/receipts.md.",
+      "Commands that verify each turn, by folder of the session. They also hold in folders inside. The deepest folder counts, by real paths. A caller's own verify replaces the commands, but cannot switch them off. ownTurns: also verify turns that Claude Code begins by itself. Sessions that --sandbox required confines are not verified. See docs/receipts.md.",
   },
   "a JSON list of {folder, commands} with optional attempts, timeoutMs and ownTurns",
 );

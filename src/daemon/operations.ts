@@ -30,6 +30,7 @@ const NAMES = [
   "queue",
   "rename",
   "revoke",
+  "verify",
   "waitingBefore",
 ] as const satisfies (keyof Engine)[];
 

@@ -39,6 +39,11 @@ export interface Engine {
   /** Sends the next prompt. Throws SESSION_BUSY while a turn runs (see `whenBusy`), CANCELLED if the session was cancelled. */
   prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }>;
   /**
+   * Runs commands of a verification as a turn without a prompt. Throws INVALID_ARGUMENT if neither the request nor the session
+   * has any, SESSION_BUSY while a turn runs.
+   */
+  verify(principal: Principal, sessionId: string, request: VerifyRequest): Promise<{ cursor: number }>;
+  /**
    * Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer if there was one, and PERMISSION_DENIED for an answer that
    * does not count: to allow takes the scope approve, and a place on the approval chain.
    */
@@ -141,6 +146,13 @@ export interface PromptRequest {
   /** Name of the tool that was called. */
   via?: string;
   /** Verification of the turn. Default: the session's. */
+  verify?: Verify;
+}
+
+export interface VerifyRequest {
+  /** Surface of the caller, for the log. */
+  by: string;
+  /** Default: the session's. */
   verify?: Verify;
 }
 

@@ -11,6 +11,7 @@ import type {
   Engine,
   OpenSessionRequest,
   PromptRequest,
+  VerifyRequest,
   WaitRequest,
 } from "./api.ts";
 import {
@@ -24,7 +25,13 @@ import {
   rename,
 } from "./session/records.ts";
 import { EngineNode, type EngineOptions } from "./engine-node.ts";
-import { answerCommand, controlCommand, promptCommand, withEnvironment } from "./session/build-command.ts";
+import {
+  answerCommand,
+  controlCommand,
+  promptCommand,
+  verifyCommand,
+  withEnvironment,
+} from "./session/build-command.ts";
 import { boundOf } from "./policy/bound.ts";
 import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
@@ -148,6 +155,12 @@ class SessionEngine implements Engine {
   async prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }> {
     const record = requireReadable(await this.get(principal, sessionId));
     const { cursor } = await this.#command(await promptCommand(this.#options, principal, record, request), record);
+    return { cursor };
+  }
+
+  async verify(principal: Principal, sessionId: string, request: VerifyRequest): Promise<{ cursor: number }> {
+    const record = requireReadable(await this.get(principal, sessionId));
+    const { cursor } = await this.#command(verifyCommand(this.#options, record, request), record);
     return { cursor };
   }
 

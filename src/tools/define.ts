@@ -19,11 +19,12 @@ import type { DynamicDescription } from "./dynamic-description.ts";
 import { replyWith, replyWithError, type ToolReply, type TaskHead } from "./errors.ts";
 import { requiredScope, type ToolScope } from "./scope.ts";
 
-/** Every hint is set explicitly because some clients decide by the hints whether a tool may run. */
+/** Hints by which some clients decide whether a tool may run are set explicitly. */
 export interface Annotations {
   readonly readOnlyHint: boolean;
   readonly destructiveHint: boolean;
-  readonly idempotentHint: boolean;
+  /** Left out for false, the default of MCP, because every byte is in the context of every model. */
+  readonly idempotentHint?: true;
   readonly openWorldHint: boolean;
 }
 

@@ -70,8 +70,13 @@ export async function readResult(
 
 export type EndOfTurn = Extract<StoredEvent, { type: "turn.ended" }>;
 
-/** Returns the end of a turn with Claude Code's own result. */
+/** Returns the end of a turn with Claude Code's own result, the receipt and the verification. */
 export async function readEnd(view: ReadableSession, { data }: EndOfTurn): Promise<JsonObject> {
-  const [event] = data.resultEventId === undefined ? [] : await view.read(data.resultEventId, 1);
-  return presentResult(view.id, data, event?.type === "message" ? event.data.message : {});
+  const at = async (id: number | undefined) => (id === undefined ? undefined : (await view.read(id, 1)).at(0));
+  const { receiptEventId, resultEventId, verificationEventId } = data;
+  const [said, seen, verified] = await Promise.all([at(resultEventId), at(receiptEventId), at(verificationEventId)]);
+  return presentResult(view.id, data, said?.type === "message" ? said.data.message : {}, {
+    ...(seen?.type === "turn.receipt" && { receipt: seen.data.receipt }),
+    ...(verified?.type === "verification.ended" && { verification: verified.data.verification }),
+  });
 }

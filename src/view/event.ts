@@ -7,6 +7,7 @@ import { briefOutput } from "./brief.ts";
 import { presentMessage } from "./message.ts";
 import { oneLine } from "./size.ts";
 import { summaryOf } from "./summary.ts";
+import { verificationNotice, verifyingLine } from "./verification.ts";
 
 /** Shows events of the log to callers. Cursors skip hidden events silently. */
 
@@ -75,7 +76,7 @@ const SHORTENED: ByEventType<Shown, [Mode]> = {
   "question.asked": presentRequest,
   "question.answered": presentAnswer,
   "verification.started": presentVerifying,
-  "verification.ended": presentVerification,
+  "verification.ended": ({ verification }) => ({ type: "progress", data: verificationNotice(verification) }),
   // In mode `minimal` the answer has a list of running tasks, and the call and its notification show start and end.
   "background.changed": ({ tasks }, mode) => (mode === "minimal" ? undefined : presentBackground(tasks)),
   notice: ({ kind, message }, mode) => {
@@ -97,7 +98,7 @@ const FULL: ByEventType<Shown, ["full"]> = {
   "question.asked": (data) => ({ type: "permission_request", data }),
   "question.answered": presentAnswer,
   "verification.started": presentVerifying,
-  "verification.ended": presentVerification,
+  "verification.ended": (data) => ({ type: "progress", data: { verification: data.verification } }),
   "background.changed": ({ tasks }) => presentBackground(tasks),
   notice: ({ details, kind, message }) => {
     return { type: "progress", data: { notice: kind, message, ...(details && { details }) } };
@@ -109,12 +110,8 @@ function presentRequest({ input, requestId, toolName }: PermissionRequest): Pres
   return { type: "permission_request", data: { requestId, toolName, summary: summaryOf(toolName, input) } };
 }
 
-function presentVerifying({ attempt, of }: DataOf<"verification.started">): Presented {
-  return { type: "progress", data: { message: `verifying, attempt ${String(attempt)} of ${String(of)}` } };
-}
-
-function presentVerification({ verification }: DataOf<"verification.ended">): Presented {
-  return { type: "progress", data: { verification } };
+function presentVerifying(started: DataOf<"verification.started">): Presented {
+  return { type: "progress", data: { message: verifyingLine(started) } };
 }
 
 function presentBackground(tasks: readonly BackgroundTask[]): Presented {

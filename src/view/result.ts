@@ -1,12 +1,16 @@
 import { z } from "zod";
 import type { TurnEnded } from "../domain/event.ts";
 import { JsonObject } from "../domain/json.ts";
+import type { Receipt } from "../domain/receipt.ts";
 import type { SessionState } from "../domain/session.ts";
 import type { FailureCategory } from "../domain/turn.ts";
 import { UNREADABLE } from "../domain/unreadable.ts";
 import { roundUsd, tokensOf } from "../domain/usage.ts";
+import type { Verification } from "../domain/verification.ts";
 import { briefInput } from "./brief.ts";
 import type { ListForm } from "./event-list.ts";
+import { minimalReceipt } from "./receipt.ts";
+import { briefVerification } from "./verification.ts";
 
 /** Fields to drop first if a result is too large. The text is cut before any field is dropped. */
 export const EXPENDABLE_OF_RESULT = ["modelUsage", "usage", "permissionDenials", "structuredOutput"];
@@ -21,17 +25,30 @@ const ResultMessage = z.object({
   permission_denials: z.array(JsonObject).optional().catch(undefined),
 });
 
+/** Receipt and verification of a turn, both from the server itself. */
+export interface TurnEvidence {
+  readonly receipt?: Receipt;
+  readonly verification?: Verification;
+}
+
 /**
  * Presents the end of a turn with the field names of the wire. `message` is Claude Code's result message, if any; the engine's
  * own message follows its text.
  */
-export function presentResult(sessionId: string, ended: TurnEnded, message: JsonObject): JsonObject {
+export function presentResult(
+  sessionId: string,
+  ended: TurnEnded,
+  message: JsonObject,
+  { receipt, verification }: TurnEvidence = {},
+): JsonObject {
   const own = ResultMessage.parse(message);
   const texts = [own.result, ended.message ?? ""].filter((text) => text !== "");
   return defined({
     sessionId,
     result: texts.join("\n\n"),
     isError: ended.isError,
+    receipt: receipt && minimalReceipt(receipt),
+    verification,
     durationMs: ended.durationMs,
     durationApiMs: ended.durationApiMs,
     numTurns: ended.numTurns,
@@ -116,6 +133,14 @@ const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
   ["blocking_limit", FULL],
   ["rapid_refill_breaker", FULL],
   [
+    "verification_failed",
+    {
+      retryable: true,
+      advice:
+        "Read the output of the last command in verification, then reply with what to mend, or run the commands again (claude_code_session, verify).",
+    },
+  ],
+  [
     "unknown_agent",
     {
       retryable: false,
@@ -154,6 +179,7 @@ export function selectFields(result: JsonObject, { include, mode }: ListForm): J
   const isShort = mode === "minimal" && include.usage !== true;
   return defined({
     ...(isShort ? withoutCounts(rest) : rest),
+    ...(mode === "minimal" && briefVerification(rest)),
     structuredOutput: include.structuredOutput ? structuredOutput : undefined,
     usage: isShort && include.usage === "short" ? shortUsage(result) : include.usage === true ? usage : undefined,
     modelUsage: include.modelUsage ? modelUsage : undefined,
@@ -163,7 +189,7 @@ export function selectFields(result: JsonObject, { include, mode }: ListForm): J
 /** Reduces a result like a poll in mode `minimal` without options. */
 export function shortResult(result: JsonObject): JsonObject {
   const { usage: _, modelUsage: __, ...rest } = withBriefDenials(result);
-  return defined({ ...withoutCounts(rest), usage: shortUsage(result) });
+  return defined({ ...withoutCounts(rest), ...briefVerification(rest), usage: shortUsage(result) });
 }
 
 const Denials = z.array(z.looseObject({ tool_name: z.string(), tool_input: JsonObject }));
@@ -201,7 +227,8 @@ export const SEE_RESULT = "(see result)";
 export function referToResult(result: JsonObject): JsonObject {
   const { result: text, ...rest } = result;
   const said = typeof text === "string" && text.length > SEE_RESULT.length ? SEE_RESULT : text;
-  const kept = Object.entries(rest).filter(([key]) => !EXPENDABLE_OF_RESULT.includes(key));
+  const left = [...EXPENDABLE_OF_RESULT, "receipt", "verification"];
+  const kept = Object.entries(rest).filter(([key]) => !left.includes(key));
   return { result: said, ...Object.fromEntries(kept) };
 }
 

@@ -69,6 +69,19 @@ const CASES: Readonly<Record<string, Case>> = {
     },
   },
   command_failed: { args: () => ({ prompt: "/compact" }), advice: /another prompt/, follow: async (id) => reply(id) },
+  verification_failed: {
+    args: () => ({
+      advanced: { verify: { commands: ["test -e mended"], attempts: 0 } },
+      // Verification takes the permission of a command, which the mode gives.
+      permissionMode: "acceptEdits",
+      allowedTools: ["Bash"],
+    }),
+    advice: /^Read the output of the last command in verification, then reply/,
+    follow: async (sessionId, cwd) => {
+      const write = { name: "Write", input: { file_path: join(cwd, "mended"), content: "" } };
+      return reply(sessionId, `Mend it. ${scriptTag([{ tools: [write] }, { text: "Mended." }])}`);
+    },
+  },
   structured_output_missing: {
     args: () => ({ advanced: { outputFormat: OUTPUT } }),
     advice: /^Reply and ask/,

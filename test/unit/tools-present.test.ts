@@ -7,6 +7,7 @@ import { headline, presentEvent, type ShownEvent } from "../../src/view/event.ts
 import { presentMessage } from "../../src/view/message.ts";
 import { shortResult, presentResult } from "../../src/view/result.ts";
 import { summaryOf } from "../../src/view/summary.ts";
+import { receiptOf, RED } from "../kit/tools/evidence.ts";
 import { ENDED, NOW } from "../kit/tools/fake-session.ts";
 
 describe("a summary is one line for people", () => {
@@ -261,10 +262,13 @@ describe("a result", () => {
     const [, section = ""] = /`usage` is the cost of this call([^]*?)A result larger than/.exec(docs) ?? [];
     const kinds: readonly string[] = FailureCategory.options;
     const fields = section.match(/(?<=`)[a-z]\w+(?=`)/gi)?.filter((name) => !kinds.includes(name)) ?? [];
-    expect(fields).toHaveLength(10);
+    expect(fields).toHaveLength(12);
     const failure = { outcome: "failed", category: "limit", errorSubtype: "x", code: "y" } as const;
     const message = { stop_reason: "max_tokens", structured_output: 1, usage: {}, permission_denials: [{}] };
-    const { usage, ...shown } = shortResult(presentResult("s1", { ...ENDED, ...failure, warnings: ["z"] }, message));
+    const ended = { ...ENDED, ...failure, warnings: ["z"] };
+    const { usage, ...shown } = shortResult(
+      presentResult("s1", ended, message, { receipt: receiptOf(1), verification: RED }),
+    );
     expect(Object.keys({ ...shown, ...JsonObject.parse(usage) })).toEqual(expect.arrayContaining(fields));
   });
 

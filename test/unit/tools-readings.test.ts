@@ -82,6 +82,13 @@ describe("a value that may have several forms", () => {
       'must be one of low, medium, high, xhigh, max, or a number, not "hgih". Did you mean high?',
     ],
     ["agents.*.effort", agent({ effort: 0 }), "agents.a.effort: must be at least 1, not 0."],
+    ["verify", start({ verify: "npm test" }), 'verify: must be an array or an object, not "npm test".'],
+    ["verify", start({ verify: { attempts: 2 } }), "verify.commands: is required."],
+    [
+      "verify",
+      start({ verify: { commands: ["a"], ownTurns: true } }),
+      "verify.ownTurns: unknown option. Allowed: commands, attempts, timeoutMs.",
+    ],
     ["thinking", start({ thinking: {} }), "thinking.type: is required: one of adaptive, enabled, disabled."],
     ["thinking", start({ thinking: { budgetTokens: 2000 } }), "thinking.type: is required: enabled."],
     [

@@ -20,6 +20,8 @@ const TABLE: Readonly<Record<string, Scope | Readonly<Record<string, Scope>>>> =
     get: "read",
     usage: "read",
     diff: "read",
+    receipt: "read",
+    verify: "run",
     task_output: "read",
     cancel: "run",
     interrupt: "run",

@@ -4,10 +4,12 @@ import * as begin from "./begin.ts";
 import * as lifecycle from "./lifecycle.ts";
 import * as processControl from "./process-control.ts";
 import * as reading from "./reading.ts";
+import * as receipts from "./receipts.ts";
 
 const KINDS: readonly Readonly<Record<string, AnySessionAction>>[] = [
   begin,
   reading,
+  receipts,
   lifecycle,
   processControl,
   answering,

@@ -1,7 +1,8 @@
 import { WhenBusy } from "../../domain/command.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import { Verify, verifyOf } from "../../domain/verification.ts";
 import type { AdoptRequest, OpenSessionRequest, PromptRequest } from "../api.ts";
-import { defineRequest } from "./action.ts";
+import { defineAction, defineRequest } from "./action.ts";
 import { Attachments, IdempotencyKey, Prompt, SessionId } from "./input.ts";
 import { refuseMalformedRules } from "./malformed-rules.ts";
 import { refuseNul } from "./unsafe-text.ts";
@@ -44,8 +45,21 @@ export const reply = defineRequest({
   name: "reply",
   scope: "run",
   fields: { sessionId: SessionId, ...promptFields, whenBusy: WhenBusy.exactOptional() },
-  run: async ({ caller, engine }, { request, sessionId }: ToSession & { readonly request: PromptRequest }) =>
-    engine.prompt(caller.principal, sessionId, request),
+  run: async ({ caller, engine }, { request, sessionId }: ToSession & { readonly request: PromptRequest }) => {
+    refuseNul(request.verify, ["verify"]);
+    return engine.prompt(caller.principal, sessionId, request);
+  },
+});
+
+/** Runs commands of a verification in a session, as a turn without a prompt. Default: the commands of the session. */
+export const verify = defineAction({
+  name: "verify",
+  scope: "run",
+  fields: { sessionId: SessionId, commands: Verify.shape.commands.exactOptional() },
+  run: async ({ by, caller: { principal }, engine }, { commands, sessionId }) => {
+    refuseNul(commands, ["commands"]);
+    return engine.verify(principal, sessionId, { by, ...(commands && { verify: verifyOf(commands) }) });
+  },
 });
 
 /** Sends the next prompt in a copy of a session. */
@@ -53,8 +67,10 @@ export const fork = defineRequest({
   name: "fork",
   scope: "run",
   fields: { sessionId: SessionId, ...promptFields },
-  run: async ({ caller, engine }, { request, sessionId }: ToSession & { readonly request: PromptRequest }) =>
-    engine.fork(caller, sessionId, request),
+  run: async ({ caller, engine }, { request, sessionId }: ToSession & { readonly request: PromptRequest }) => {
+    refuseNul(request.verify, ["verify"]);
+    return engine.fork(caller, sessionId, request);
+  },
 });
 
 /** Takes over a Claude Code session that is not in the store, and sends its next prompt. */
@@ -64,6 +80,7 @@ export const adopt = defineRequest({
   fields: { sessionId: SessionId, ...promptFields },
   run: async ({ caller, engine }, request: AdoptRequest) => {
     refuseNul(request.options);
+    refuseNul(request.prompt.verify, ["verify"]);
     refuseMalformedRules(request.options);
     return engine.adopt(caller, request);
   },

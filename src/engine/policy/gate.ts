@@ -136,11 +136,11 @@ export function isForbidden(gate: Gate, record: SessionRecord): boolean {
 /** Control requests that start Claude Code unless a process runs. */
 const STARTING: ReadonlySet<ControlRequest["do"]> = new Set(["usage", "rewind"]);
 
-/** True if the command may start Claude Code. The server that takes the command checks the session first. */
+/** True if the command may start Claude Code (a verification does, to repair). The server that takes the command checks the session first. */
 export function startsWork({ data, kind }: Command, record: SessionRecord): boolean {
   if (kind === "queue") return data.do === "release";
   if (kind === "control") return startsClaude(data.request, record);
-  return kind === "prompt";
+  return kind === "prompt" || kind === "verify";
 }
 
 /** True if Claude Code has to be started for `request`. */

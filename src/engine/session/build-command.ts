@@ -17,7 +17,7 @@ import {
 import type { AttachmentSource } from "../../domain/prompt.ts";
 import type { Caller, Principal } from "../../domain/principal.ts";
 import { checkLocalCommand } from "../../security/local-commands.ts";
-import type { AnswerRequest, PromptRequest } from "../api.ts";
+import type { AnswerRequest, PromptRequest, VerifyRequest } from "../api.ts";
 import { boundOf, decisionWithin, checkModeWithin } from "../policy/bound.ts";
 import { checkAnswers, checkDecision, checkMode } from "../policy/gate.ts";
 import { gateUnder, ownPolicy, placedSession, type Operator } from "../policy/operator.ts";
@@ -49,8 +49,22 @@ export async function promptCommand(
   return { id: randomUUID(), principal, kind: "prompt", data };
 }
 
+/** Builds the command to run the commands of a verification now. */
+export function verifyCommand(
+  operator: Operator,
+  { policy, principal, spec }: SessionRecord,
+  { by, verify }: VerifyRequest,
+): CommandOf<"verify"> {
+  checkVerifies(placedSession(operator, { policy, principal, spec }));
+  if (!verify && !spec.verify) {
+    throw invalidArgument("commands", "is required, because the session has no commands of its own (option verify).");
+  }
+  const data = { by, turnId: randomUUID(), ...(verify && { verify }) };
+  return { id: randomUUID(), principal, kind: "verify", data };
+}
+
 /** Throws PERMISSION_DENIED for a session in the sandbox, in which the server's commands would not run. */
-export function checkVerifies({ policy: { sandbox } }: Pick<PlacedSession, "policy">): void {
+function checkVerifies({ policy: { sandbox } }: Pick<PlacedSession, "policy">): void {
   if (sandbox !== "required") return;
   const problem = `verify: is not allowed on this server, because ${TRAITS.verify.sandbox.refused}.`;
   throw new AppError("PERMISSION_DENIED", `${problem} It runs every session in a sandbox (--sandbox required).`);

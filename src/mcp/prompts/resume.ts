@@ -7,6 +7,7 @@ import { SessionId } from "../../engine/actions/input.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { cutText } from "../../view/size.ts";
 import { summaryOf } from "../../view/summary.ts";
+import { briefVerification } from "../../view/verification.ts";
 import { readResult, readableSession, type ReadableSession } from "../../tools/readable-session.ts";
 import { formatArguments } from "./delegate.ts";
 import { definePrompt } from "./define-prompt.ts";
@@ -49,7 +50,10 @@ function lastResultText({ lastTurnEventId, turn }: SessionState, result: JsonObj
   const how = isError === true ? `The last turn failed (${String(errorSubtype)}).` : "The last turn has ended.";
   const notes = [advice, warnings].flat().filter((each) => typeof each === "string");
   const note = notes.map((each) => ` ${each}`).join("");
-  return [`${how}${note} Its result:\n\n<result>\n${text}\n</result>`];
+  const seen = Object.entries({ receipt: result["receipt"], ...briefVerification(result) })
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `The server's ${name} of it: ${JSON.stringify(value)}`);
+  return [`${how}${note} Its result:\n\n<result>\n${text}\n</result>`, ...seen];
 }
 
 async function readRequests(view: ReadableSession, { requests }: SessionState): Promise<string[]> {

@@ -89,7 +89,7 @@ export const claudeCodeCheck = defineTool({
   input: Input,
   unlisted: ["offset", "limit"],
   advertised: ADVERTISED,
-  annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   scope: { poll: events.scope, respond_permission: answer.scope, answer_question: answer.scope },
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {

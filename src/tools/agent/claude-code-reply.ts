@@ -75,7 +75,7 @@ export const claudeCodeReply = defineTool({
     attachments: { ...ADVERTISED_ATTACHMENTS, description: "Default: []" },
     diskResumeConfig: { type: "object", properties: {}, description: "its options. Default: {}" },
   },
-  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
   scope: reply.scope,
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);

@@ -4,6 +4,7 @@ import { defineTool } from "../define.ts";
 import { argumentsOf, type OfferedAction } from "./session/action.ts";
 import { diff, get, ADVERTISED_FILTERS, list } from "./session/reading.ts";
 import { cancel, close, dropQueue, interrupt, releaseQueue, remove, rename, revoke } from "./session/lifecycle.ts";
+import { receipt, verify } from "./session/receipts.ts";
 import { rewind, setModel, setPermissionMode, stopTask, taskOutput, usage } from "./session/process-control.ts";
 
 /** Actions, defined in `engine/actions` and offered in `session/`. Their fields together are the parameters of the tool. */
@@ -25,6 +26,8 @@ const ACTIONS: readonly OfferedAction[] = [
   usage,
   rewind,
   diff,
+  receipt,
+  verify,
 ];
 
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {
@@ -41,7 +44,7 @@ export const claudeCodeSession = defineTool({
     "List (newest first), get or control sessions. cancel and close are permanent; interrupt only ends the turn. None is needed to stop polling.",
   input: argumentsOf(ACTIONS),
   advertised: ADVERTISED,
-  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
   scope: Object.fromEntries(ACTIONS.map(({ name, scope }) => [name, scope])),
   async handle({ action, ...given }, call, deps) {
     const chosen = ACTIONS.find(({ name }) => name === action);

@@ -66,7 +66,7 @@ export const claudeCode = defineTool({
   // context.
   unlisted: ADVANCED,
   advertised: ADVERTISED,
-  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
   scope: start.scope,
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {

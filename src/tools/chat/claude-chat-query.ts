@@ -24,7 +24,7 @@ export const claudeChatQuery = defineTool({
   description:
     "Send a prompt to a session and wait for the reply. Text and tool calls are also sent as log notifications.",
   input: Input,
-  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
   scope: reply.scope,
   isQuery: true,
   async handle({ closeAfter = false, includeThinking = false, ...args }, call, deps) {

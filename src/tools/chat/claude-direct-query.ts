@@ -19,7 +19,7 @@ export const claudeDirectQuery = defineTool({
   title: "Ask Claude Code once",
   description: "Send one prompt in a session of its own, wait for the reply, and close the session.",
   input: Input,
-  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
   scope: start.scope,
   isQuery: true,
   async handle({ includeThinking = false, ...args }, call, deps) {

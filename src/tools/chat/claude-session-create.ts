@@ -20,7 +20,7 @@ export const claudeSessionCreate = defineTool({
   description:
     "Start Claude Code for a conversation, or continue a known session. Then send prompts with claude_chat_query, and end it with claude_session_close.",
   input: Input,
-  annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+  annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
   scope: create.scope,
   async handle(args, call, deps) {
     const { sessionId, withheld: warnings } =

@@ -55,6 +55,12 @@ export class Conversation {
     this.#advance(this.#last);
   }
 
+  /** Sends a line as progress only. */
+  advance(line: string): void {
+    this.#last = line;
+    this.#advance(line);
+  }
+
   async fail(data: JsonObject): Promise<void> {
     await this.#log("error", data);
   }

@@ -6,6 +6,7 @@ import { failureOf, describeFailure, readOpenRequests } from "../blocking/outcom
 import { followTurn, type FollowEnd } from "../blocking/follow.ts";
 import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { cutText, fit, jsonBytes, oneLine } from "../../view/size.ts";
+import { briefVerification, verifyingLine } from "../../view/verification.ts";
 import { readEnd, readableSession, type EndOfTurn, type ReadableSession } from "../readable-session.ts";
 import { Conversation } from "./conversation.ts";
 
@@ -52,6 +53,7 @@ export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<
     waiting: { tool, work: sent },
     onEvent: async (event: StoredEvent) => {
       if (event.type === "message") await conversation.hear(event.data.message);
+      if (event.type === "verification.started") conversation.advance(verifyingLine(event.data));
     },
     recall: (event: StoredEvent) => {
       if (event.type === "message") conversation.recall(event.data.message);
@@ -110,7 +112,7 @@ async function buildReply(
   const { id: sessionId } = view;
   if (left.why === "cancelled") throw new AppError("CANCELLED", left.because, { sessionId });
   const end = await readEnd(view, left.end);
-  const { durationMs, numTurns, result, totalCostUsd, usage } = end;
+  const { durationMs, numTurns, receipt, result, totalCostUsd, usage } = end;
   const { failure, status, errorText = "" } = endingOf(left.end, end);
   if (status === "cancelled") throw new AppError("CANCELLED", describeFailure(left.end, end), { sessionId });
   const text = status === "done" && typeof result === "string" ? result : conversation.lastText;
@@ -122,7 +124,14 @@ async function buildReply(
     ...warningFields(said, left.end),
     ...(said.includeThinking && { thinking: conversation.thinking }),
     toolInvocations: conversation.invocations,
-    metadata: { usage, durationMs, totalCostUsd, numTurns },
+    metadata: {
+      ...(receipt !== undefined && { receipt }),
+      ...briefVerification(end),
+      usage,
+      durationMs,
+      totalCostUsd,
+      numTurns,
+    },
   };
   const { cut, value } = fit(rest, ANSWER_BYTES - jsonBytes(finalText), EXPENDABLE);
   const about = { ...value, ...((cut || finalText !== text) && { truncated: true }) };

@@ -19,6 +19,7 @@ import { answerQuery, REST_SHARE } from "./query-answer.ts";
 import { LastMessages } from "./last-messages.ts";
 import { DENIES, describeQuery } from "./description.ts";
 import { effectiveMode, type ModeGate, type QuerySettings } from "./settings.ts";
+import { verifyingLine } from "../../view/verification.ts";
 import { MessageStream } from "./stream.ts";
 
 const NAME = "claude_code_query";
@@ -50,7 +51,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
     title: "Query Claude Code",
     description: () => describe(settings, gate()),
     input: Input,
-    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+    annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
     scope: start.scope,
     isQuery: true,
     async handle(args, call, deps) {
@@ -71,6 +72,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
       const onEvent = async (event: StoredEvent): Promise<void> => {
         const message = take(event);
         if (message) await stream.send(message, event.at);
+        if (event.type === "verification.started") stream.advance(verifyingLine(event.data));
       };
       const recall = (event: StoredEvent): void => {
         const message = take(event);

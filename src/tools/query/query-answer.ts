@@ -3,6 +3,7 @@ import { readOpenRequests, failureOf } from "../blocking/outcome.ts";
 import type { FollowEnd } from "../blocking/follow.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { fit, jsonBytes } from "../../view/size.ts";
+import { briefVerification } from "../../view/verification.ts";
 import { readEnd, type ReadableSession } from "../readable-session.ts";
 import type { LastMessages } from "./last-messages.ts";
 
@@ -83,6 +84,8 @@ async function readTurnEnd(
     status: timedOut ? "timeout" : end.data.outcome,
     ...(timedOut && { timedOut }),
     result: { success: isError !== true, summary, ...failure },
+    ...given({ receipt: rest["receipt"] }),
+    ...briefVerification(rest),
     numTurns,
     totalCostUsd,
     ...given({ usage, modelUsage }),

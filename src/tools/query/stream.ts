@@ -20,6 +20,12 @@ export class MessageStream {
     await this.#log("info", { type: "claude_code_message", message }, at);
   }
 
+  /** Sends a line as progress only, because the notifications are messages of Claude Code. */
+  advance(line: string): void {
+    this.#last = line;
+    this.#advance();
+  }
+
   /**
    * Counts a message of an earlier round without sending it again. A form ends a round of the call, which the client then repeats
    * with the answer.

@@ -107,6 +107,8 @@ export const WAYS: readonly Way[] = [
   },
   { action: "events", way: "tasks/get", on: "task", drive: ({ taskId }) => mcp("tasks/get", { taskId }) },
   toolWay("diff"),
+  toolWay("receipt"),
+  { ...toolWay("verify", { commands: ["true"] }), on: "own" },
   toolWay("interrupt"),
   {
     action: "interrupt",

@@ -7,6 +7,7 @@ import type {
   Engine,
   OpenSessionRequest,
   PromptRequest,
+  VerifyRequest,
   WaitRequest,
 } from "../../../src/engine/api.ts";
 import type { ToolsetSettings } from "../../../src/tools/toolsets.ts";
@@ -17,7 +18,7 @@ import type { SessionQuery, SessionRecord } from "../../../src/engine/ports.ts";
 import { startTask } from "../../../src/mcp/tasks/task-id.ts";
 import type { ToolCall, ToolDeps } from "../../../src/tools/define.ts";
 import { listToolNames } from "../../../src/tools/tool-names.ts";
-import { FakeSession, NOW } from "./fake-session.ts";
+import { FakeSession, NOW, TURN } from "./fake-session.ts";
 
 export class FakeEngine implements Engine {
   readonly sessions = new Map<string, FakeSession>();
@@ -85,6 +86,16 @@ export class FakeEngine implements Engine {
     const cursor = session.emit({ type: "prompt.queued", data: { promptId: "p", text: request.text } });
     session.startTurn();
     this.onPrompt(session, request.text);
+    return Promise.resolve({ cursor });
+  }
+
+  verify(_: string, sessionId: string, { verify }: VerifyRequest) {
+    const session = this.#session(sessionId);
+    const cursor = session.emit({
+      type: "turn.started",
+      data: { turnId: "v", origin: "verify", promptIds: [], ...(verify && { verify }) },
+    });
+    session.state.turn = { ...TURN, id: "v", origin: "verify" };
     return Promise.resolve({ cursor });
   }
 

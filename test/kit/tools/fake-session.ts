@@ -93,7 +93,7 @@ export class FakeSession {
   }
 }
 
-const TURN = {
+export const TURN = {
   id: "t1",
   origin: "prompt" as const,
   startedAt: NOW,

@@ -6,6 +6,8 @@ import { PAGE_DEFAULT, MAX_PAGE } from "../../../engine/actions/input.ts";
 import { diff as readDiff, get as getSession, list as listSessions } from "../../../engine/actions/reading.ts";
 import type { SessionQuery, SessionRecord } from "../../../engine/ports.ts";
 import { jsonBytes, fit } from "../../../view/size.ts";
+import { briefVerification } from "../../../view/verification.ts";
+import { readableSession, readResult } from "../../readable-session.ts";
 import { actingCaller } from "../../scope.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { offerAs, offer } from "./action.ts";
@@ -44,10 +46,20 @@ export const get = offerAs(getSession, GET_FIELDS, async ({ includeSensitive = f
   checkSensitive(deps, includeSensitive ? ["includeSensitive"] : []);
   const record = await getSession.run(actingCaller(call, deps), which);
   if (!includeSensitive) return { sessions: [{ ...publicView(record), ...rememberedOf(record) }] };
-  const remembered = rememberedOf(record);
-  const room = ANSWER_BYTES - AROUND_ONE - jsonBytes(remembered);
-  return { sessions: [{ ...(await sensitiveView(record, room, call, deps)), ...remembered }] };
+  const more = { ...rememberedOf(record), ...(await readEvidence(record, call, deps)) };
+  const room = ANSWER_BYTES - AROUND_ONE - jsonBytes(more);
+  return { sessions: [{ ...(await sensitiveView(record, room, call, deps)), ...more }] };
 });
+
+/** Returns receipt and verification of the last turn. They name files and commands. */
+async function readEvidence(record: SessionRecord, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
+  const result = await readResult(readableSession(record.id, call, deps), record);
+  if (!result) return {};
+  const { receipt } = result;
+  return fit({ ...(receipt !== undefined && { receipt }), ...briefVerification(result) }, EVIDENCE_BYTES).value;
+}
+
+const EVIDENCE_BYTES = 8_192;
 
 export const diff = offer(readDiff, {
   present: ({ files, git }, { sessionId }, _, { mask }) => {
@@ -63,6 +75,8 @@ const AROUND = 300;
 
 const Status = z.union([SessionStatus, z.array(SessionStatus).min(1).max(SessionStatus.options.length)]);
 
+export const PageToken = z.string().min(1).max(1_000).exactOptional().describe("nextPageToken. Default: none");
+
 const LIST_FIELDS = {
   status: Status.exactOptional().describe("Default: any"),
   cwd: listSessions.fields.cwd.describe("Default: any"),
@@ -77,7 +91,7 @@ const LIST_FIELDS = {
     .max(MAX_PAGE)
     .exactOptional()
     .describe(`Default: ${String(PAGE_DEFAULT)}`),
-  pageToken: z.string().min(1).max(1_000).exactOptional().describe("nextPageToken. Default: none"),
+  pageToken: PageToken,
   includeSensitive: IncludeSensitive,
 };
 type Arguments = z.output<z.ZodObject<typeof LIST_FIELDS>>;

@@ -1,0 +1,46 @@
+import { invalidArgument } from "../../../domain/error.ts";
+import { statusOf } from "../../../domain/session.ts";
+import { verify as runCommands } from "../../../engine/actions/begin.ts";
+import { receipt as readReceipt } from "../../../engine/actions/receipts.ts";
+import { receiptPage } from "../../../view/receipt.ts";
+import { actingCaller } from "../../scope.ts";
+import { pollInterval } from "../../waiting.ts";
+import { offer, offerAs } from "./action.ts";
+import { PageToken } from "./reading.ts";
+import { ANSWER_BYTES } from "./session-fields.ts";
+
+/** Shows receipts, and runs the commands of a verification on demand. */
+
+const RECEIPT_FIELDS = {
+  ...readReceipt.fields,
+  turn: readReceipt.fields.turn.describe("Default: the last"),
+  pageToken: PageToken,
+};
+
+export const receipt = offerAs(readReceipt, RECEIPT_FIELDS, async ({ pageToken, ...which }, call, deps) => {
+  const found = await readReceipt.run(actingCaller(call, deps), which);
+  const from = pageToken === undefined ? 0 : entryOf(pageToken);
+  const { next, page } = receiptPage(found, { from, maxBytes: ANSWER_BYTES - AROUND });
+  return {
+    sessionId: which.sessionId,
+    receipt: page,
+    ...(next !== undefined && { nextPageToken: String(next) }),
+  };
+});
+
+/** Bytes around the receipt in an answer. */
+const AROUND = 300;
+
+/** Parses the number of the first entry of a page. */
+function entryOf(token: string): number {
+  if (/^[1-9]\d{0,6}$/.test(token)) return Number(token);
+  throw invalidArgument("pageToken", "is not valid. Pass nextPageToken unchanged, or leave it out.");
+}
+
+export const verify = offer(runCommands, {
+  words: { commands: "Default: the session's" },
+  present: async ({ cursor }, { sessionId }, { principal }, { engine }) => {
+    const status = statusOf((await engine.get(principal, sessionId)).state);
+    return { sessionId, status, nextCursor: cursor, ...pollInterval(status) };
+  },
+});
