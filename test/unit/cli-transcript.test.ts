@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { Transcript } from "../../src/cli/sessions/transcript.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
+import { receiptOf } from "../kit/browser/evidence.ts";
 
 /** A log as Markdown, event by event. `test/server/sessions.test.ts` exports whole sessions. */
 
@@ -29,6 +30,12 @@ const ended = (more: object = {}): Entry => [
   { outcome: "done", numTurns: 1, durationMs: 1000, costUsd: 0, resultEventId: 1, ...more },
 ];
 
+const receipt = (more: object): Entry => ["turn.receipt", { receipt: receiptOf(more) }];
+const verification = (more: object): Entry => [
+  "verification.ended",
+  { verification: { status: "passed", attempts: 1, of: 1, commands: [{ command: "npm test", exit: 0 }], ...more } },
+];
+
 describe("one event", () => {
   it.each<[string, Entry, string]>([
     [
@@ -42,6 +49,31 @@ describe("one event", () => {
       "## Claude Code continues on its own\n\n1970-01-01T00:00:00.000Z\n",
     ],
     ["a turn of a prompt", ["turn.started", { origin: "prompt" }], ""],
+    ["a receipt without changes", receipt({}), "- receipt: no files changed\n"],
+    [
+      "a receipt",
+      receipt({
+        files: [{ path: "a.test.ts", change: "changed", lines: [4, 2], tests: { removed: 2 }, by: ["tree"] }],
+        commands: [
+          { eventId: 1, command: "npm test", exit: 1, check: "test" },
+          { eventId: 3, command: "npm test", exit: 0, check: "test", passed: 4, failed: 0 },
+        ],
+        denied: 1,
+        complete: false,
+      }),
+      "- receipt: 1 file (1 changed; +4 -2 lines), 2 tests removed, 2 commands (1 failed), `npm test` exit 0 (4 passed, 0 failed), 1 denied, not everything was seen\n",
+    ],
+    ["a green verification", verification({}), "- verification passed\n"],
+    [
+      "a red verification",
+      verification({ status: "failed", attempts: 2, of: 2, commands: [{ command: "npm test", exit: 3 }] }),
+      "- verification failed, run 2 of 2: `npm test` exit 3\n",
+    ],
+    [
+      "a denied verification",
+      verification({ status: "denied", commands: [], message: "No." }),
+      "- verification denied: `No.`\n",
+    ],
     ["an empty text", assistant(text(" \n")), ""],
     ["a text with a heading", assistant(text("# Hi")), "**Claude Code**\n\n> # Hi\n"],
     ["a call", assistant(toolUse("Bash", { command: "ls" })), "- calls **Bash** `ls`\n"],

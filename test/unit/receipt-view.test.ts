@@ -1,25 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { CommandRun, FileChange, Receipt } from "../../src/domain/receipt.ts";
 import { minimalReceipt, receiptPage } from "../../src/view/receipt.ts";
-
-const EMPTY: Receipt = {
-  turn: 1,
-  by: "tree",
-  complete: true,
-  folders: [],
-  files: [],
-  commits: [],
-  gitFiles: [],
-  notSeen: [],
-  outside: [],
-  commands: [],
-  requests: [],
-  denied: 0,
-  background: 0,
-  others: 0,
-  between: 0,
-  leftOut: 0,
-};
+import { receiptOf } from "../kit/browser/evidence.ts";
 
 const changed = (path: string, more: Partial<FileChange> = {}): FileChange => {
   return { path, change: "changed", lines: [10, 2], by: ["tree"], ...more };
@@ -31,7 +13,7 @@ const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ le
 const bytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 
 const TYPICAL: Receipt = {
-  ...EMPTY,
+  ...receiptOf(),
   folders: [{ path: "/p", kind: "git", headBefore: "a", headAfter: "ab12cd3456" }],
   files: [
     changed("src/a.ts", { change: "added", lines: [20, 0] }),
@@ -53,7 +35,7 @@ const TYPICAL: Receipt = {
 
 describe("minimal receipt", () => {
   it("leaves out zero fields", () => {
-    expect(minimalReceipt(EMPTY)).toEqual({ turn: 1, by: "tree", complete: true });
+    expect(minimalReceipt(receiptOf())).toEqual({ turn: 1, by: "tree", complete: true });
   });
 
   it("names changed tests first, and the last run of each check", () => {

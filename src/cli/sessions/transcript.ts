@@ -1,6 +1,7 @@
 import { type ByEventType, type DataOf, decideBy } from "../../domain/event-table.ts";
 import type { StoredEvent, TurnEnded } from "../../domain/event.ts";
 import { JsonObject } from "../../domain/json.ts";
+import { receiptText, verificationText } from "./evidence.ts";
 import type { SessionRecord } from "./store.ts";
 import { count, duration, stripControls, isoTime, oneLine, statusWord, callSubject, usd } from "./text-format.ts";
 
@@ -39,8 +40,8 @@ export class Transcript {
       origin === "self" ? [block("## Claude Code continues on its own"), block(isoTime(at))] : [],
     "turn.baseline": () => [],
     "verification.started": () => [],
-    "verification.ended": () => [],
-    "turn.receipt": () => [],
+    "verification.ended": ({ verification }) => [item(verificationText(verification, code))],
+    "turn.receipt": ({ receipt }) => [item(receiptText(receipt, code))],
     "turn.ended": (data) => this.#end(data),
     message: ({ message }) => this.#message(message),
     "permission.asked": asked,
