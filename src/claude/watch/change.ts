@@ -44,7 +44,7 @@ function isBinary(bytes: Buffer): boolean {
 }
 
 /** Returns the text of a file, `undefined` for a binary one. */
-function textOf(bytes: Buffer | undefined): string | undefined {
+export function textOf(bytes: Buffer | undefined): string | undefined {
   return bytes === undefined || isBinary(bytes) ? undefined : bytes.toString("utf8");
 }
 

@@ -1,10 +1,11 @@
 import type { Commit, FolderState } from "../../domain/receipt.ts";
-import { changeByBytes, type FoundChange } from "./change.ts";
+import { GitError } from "../../security/git/run.ts";
+import { changeByBytes, textOf, type FoundChange } from "./change.ts";
 import { commitsBetween } from "./commits.ts";
 import type { CopySet } from "./copies.ts";
 import { blobId, stampPaths } from "./disk.ts";
 import { runGit, type GitLook, type GitRoot } from "./git-look.ts";
-import { parseRaw, parseWholePatch, type RawChange } from "./git-output.ts";
+import { parseObjects, parseRaw, type DirtyPath, type RawChange } from "./git-output.ts";
 import type { Notes } from "./notes.ts";
 import { ABSENT, isDoubtful, isSame, submoduleStamp } from "./stamp.ts";
 import { isTestFile, testLanguageOf } from "./test-languages.ts";
@@ -98,47 +99,66 @@ const DIFF = [
   "--find-renames",
   "-l1000",
   "-O/dev/null",
+  "--raw",
+  "--numstat",
+  "-z",
+  "--no-abbrev",
 ];
+
+/** Maximum number of test files whose texts are read. */
+const MAX_TEXTS = 200;
 
 /** Maximum characters of paths on a command line. Above, git looks at the whole folder. */
 const MAX_COMMAND = 24_000;
 
 /** Compares paths that were clean or absent before. */
 async function compareClean(compared: Compared, isMoved: boolean): Promise<FoundChange[]> {
-  const { before, fresh, look, root } = compared;
+  const { before, fresh, look } = compared;
   const earlier = before.files ?? {};
-  const { dirty } = look.status;
-  const isNew = ({ path }: { path: string }) => !(path in earlier);
-  const tracked = dirty.filter((each) => each.isTracked && isNew(each)).map(({ path }) => path);
-  const base = before.head ?? (await runGit(root, "hash-object", "-t", "tree", "--stdin")).trim();
-  const paths = isMoved || tracked.join().length > MAX_COMMAND ? ["."] : tracked;
-  const flags = ["--raw", "--numstat", "-z", "--no-abbrev"];
-  const output = paths.length === 0 ? "" : await runGit(root, ...DIFF, ...flags, base, "--", ...paths);
-  const hidden = new Set(
-    dirty.filter((each) => each.isSubmodule && !(each.path in (look.state.files ?? {}))).map(({ path }) => path),
-  );
-  const raw = parseRaw(output)
-    .flatMap((each) => withoutEarlier(each, earlier))
-    .filter(({ path }) => !hidden.has(path));
-  const untracked = dirty.filter((each) => !each.isTracked && isNew(each)).map(({ path }) => path);
+  const dirty = look.status.dirty.filter(({ path }) => !(path in earlier));
+  const raw = await rawChanges(compared, dirty, isMoved);
+  const untracked = dirty.filter(({ isTracked }) => !isTracked).map(({ path }) => path);
   const onDisk = await keptDeleted(raw, untracked, compared);
   const gone = raw.filter(({ path, status }) => status === "D" && !onDisk.has(path));
   const renamed = findRenames(gone, untracked, fresh);
-  const isRenamed = new Set([...renamed].flat());
+  const isRenamed = new Set(renamed.values());
   const ofGit = raw.filter(({ path, status }) => !onDisk.has(path) && !(status === "D" && isRenamed.has(path)));
-  const changes = await withTexts(ofGit, base, compared);
+  const changes = await withTexts(ofGit, compared);
   for (const [path, isChanged] of onDisk) if (isChanged) changes.push({ path, change: "changed" });
-  for (const path of untracked) {
-    if (onDisk.has(path)) continue;
-    const from = renamed.get(path);
+  for (const path of untracked.filter((each) => !onDisk.has(each))) {
     const found = changeByBytes(path, { hadFile: false, hasFile: true, after: fresh.get(path) });
-    changes.push(
-      from === undefined
-        ? found
-        : { path, from, change: "renamed", lines: [0, 0], before: found.after, after: found.after },
-    );
+    const from = renamed.get(path);
+    if (from === undefined) changes.push(found);
+    else changes.push({ ...found, from, change: "renamed", lines: [0, 0], before: found.after });
   }
   return changes;
+}
+
+/**
+ * Lists the differences of paths that were clean before. Compares the work tree with the index if the index is as the former
+ * commit, because git takes seconds to compare a few paths of a large commit with the work tree.
+ */
+async function rawChanges(
+  { before, look, root }: Compared,
+  dirty: readonly DirtyPath[],
+  isMoved: boolean,
+): Promise<RawChange[]> {
+  const tracked = dirty.filter(({ isTracked }) => isTracked);
+  if (tracked.length === 0 && !isMoved) return [];
+  const isIndexed = !isMoved && !tracked.some(({ isStaged }) => isStaged);
+  const names = tracked.map(({ path }) => path);
+  const paths = isIndexed && names.join().length <= MAX_COMMAND ? ["--", ...names] : ["--"];
+  const base = before.head ?? (await runGit(root, "hash-object", "-t", "tree", "--stdin")).trim();
+  const output = await runGit(root, ...DIFF, ...(isIndexed ? [] : [base]), ...paths);
+  const { files: earlier = {} } = before;
+  const isHidden = new Set(
+    dirty
+      .filter(({ path, submodule }) => submodule !== undefined && look.state.files?.[path] === undefined)
+      .map(({ path }) => path),
+  );
+  return parseRaw(output)
+    .flatMap((each) => withoutEarlier(each, earlier))
+    .filter(({ path }) => !isHidden.has(path));
 }
 
 /** Leaves out paths that are compared by their stamps. A rename from or to such a path is a deletion or an addition. */
@@ -193,28 +213,38 @@ function findRenames(
 
 const CHANGES: Readonly<Record<string, FoundChange["change"]>> = { A: "added", D: "deleted", R: "renamed", C: "added" };
 
-/** Turns git's list into changes, with the texts of test files. */
-async function withTexts(raw: readonly RawChange[], base: string, { notes, root }: Compared): Promise<FoundChange[]> {
-  const tests = raw.filter(({ from, path, status }) =>
-    testLanguageOf(path) !== undefined || (from !== undefined && testLanguageOf(from) !== undefined)
-      ? status !== "D" || !isTestFile(path)
-      : false,
+/** Turns git's list into changes, with the texts of test files: old ones from git, new ones from the disk. */
+async function withTexts(raw: readonly RawChange[], { fresh, notes, root, until }: Compared): Promise<FoundChange[]> {
+  const isTest = (path: string | undefined) => path !== undefined && testLanguageOf(path) !== undefined;
+  const tests = raw.filter(
+    ({ from, path, status }) => (isTest(path) || isTest(from)) && (status !== "D" || !isTestFile(path)),
   );
-  const names = tests.flatMap(({ from, path }) => (from === undefined ? [path] : [from, path]));
-  const texts = await wholeTexts(root, base, names).catch(() => {
-    notes.miss(`${root.path}: the test files that changed are too large or too many to look for tests.`);
-    return undefined;
-  });
-  return raw.map(({ from, lines, path, status }) => {
+  const former = tests.filter(({ status }) => status !== "A").slice(0, MAX_TEXTS);
+  const ids = former.map(({ oldId }) => oldId);
+  const objects = ids.length === 0 ? undefined : parseObjects(await root.readObjects(ids).catch(beginningOf));
+  const toRead = tests.filter(({ path, status }) => status !== "D" && !fresh.has(path)).map(({ path }) => path);
+  const onRead = (path: string, bytes: Buffer) => void fresh.set(path, bytes);
+  await stampPaths({ root: root.path, until }, toRead.slice(0, MAX_TEXTS), { onRead });
+  const unknown = tests.filter(
+    ({ oldId, path, status }) =>
+      (status !== "A" && objects?.has(oldId) !== true) || (status !== "D" && !fresh.has(path)),
+  );
+  if (unknown.length > 0) {
+    notes.explain(
+      `${root.path}: tests in ${String(unknown.length)} changed files are not known, because of their size or number.`,
+    );
+  }
+  const isKnown = new Set(tests.map(({ path }) => path));
+  return raw.map(({ from, lines, oldId, path, status }) => {
     const change = CHANGES[status] ?? "changed";
     const about = { path, change, lines, ...(change === "renamed" && { from }) };
-    return { ...about, ...texts?.get(path) };
+    if (!isKnown.has(path)) return about;
+    return { ...about, before: textOf(objects?.get(oldId)), after: textOf(fresh.get(path)) };
   });
 }
 
-async function wholeTexts(root: GitRoot, base: string, names: readonly string[]) {
-  if (names.length === 0) return undefined;
-  const paths = names.join().length > MAX_COMMAND ? ["."] : names;
-  const flags = ["--patch", "--text", "--unified=1000000", "--src-prefix=a/", "--dst-prefix=b/"];
-  return parseWholePatch(await runGit(root, ...DIFF, ...flags, base, "--", ...paths));
+/** Returns what git wrote before it wrote too much. */
+function beginningOf(error: unknown): Buffer {
+  if (error instanceof GitError && error.beginning !== undefined) return error.beginning;
+  throw error;
 }

@@ -105,37 +105,27 @@ async function readStatus(root: GitRoot): Promise<GitStatus & { isCut: boolean }
   }
 }
 
-async function stampDirty(
-  root: GitRoot,
-  { dirty, head }: GitStatus,
-  looking: Looking,
-): Promise<Record<string, string>> {
-  const submodules = dirty.filter((each) => each.isSubmodule).map(({ path }) => path);
-  const plain = dirty.filter((each) => !each.isSubmodule).map(({ path }) => path);
+async function stampDirty(root: GitRoot, { dirty }: GitStatus, looking: Looking): Promise<Record<string, string>> {
+  const submodules = dirty.filter(({ submodule }) => submodule !== undefined);
+  const plain = dirty.filter(({ submodule }) => submodule === undefined).map(({ path }) => path);
   const stamps = await stampPaths({ root: root.path, until: looking.until }, plain, looking);
-  const checked: string[] = [];
-  for (const path of submodules) {
+  const checked = new Map<string, string>();
+  for (const { path, submodule = "" } of submodules) {
     const fault = await submoduleFault(join(root.path, path), root.allowed);
-    if (fault === undefined) checked.push(path);
+    if (fault === undefined) checked.set(path, submodule);
     else looking.notes.miss(`The submodule ${path} is not looked at: ${fault}`);
   }
-  if (checked.length > 0) {
-    for (const [path, commit] of await submoduleCommits(root, head, checked)) stamps.set(path, submoduleStamp(commit));
-  }
+  for (const [path, commit] of await checkedOut(root, checked)) stamps.set(path, submoduleStamp(commit));
   return Object.fromEntries([...stamps].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Returns the commits that moved submodules have checked out. */
-async function submoduleCommits(
-  root: GitRoot,
-  head: string | undefined,
-  paths: readonly string[],
-): Promise<Map<string, string>> {
-  const base = head === undefined ? [] : [head];
+/** Returns the commits that submodules have checked out. `indexed`: their commits in the index, by path. */
+async function checkedOut(root: GitRoot, indexed: ReadonlyMap<string, string>): Promise<Map<string, string>> {
+  const found = new Map(indexed);
+  if (found.size === 0) return found;
   const flags = ["--no-color", "--no-ext-diff", "--no-renames", "--ignore-submodules=dirty", "--submodule=short"];
   const names = ["--relative", "--src-prefix=a/", "--dst-prefix=b/", "-U0"];
-  const patch = await runGit(root, "diff", ...flags, ...names, ...base, "--", ...paths);
-  const found = new Map<string, string>(paths.map((path) => [path, ""]));
+  const patch = await runGit(root, "diff", ...flags, ...names, "--", ...indexed.keys());
   for (const section of patch.split(/^(?=diff --git )/m)) {
     const [, name = ""] = /^\+\+\+ b\/(.*?)\t?$/m.exec(section) ?? [];
     const [, commit] = /^\+Subproject commit ([0-9a-f]+)/m.exec(section) ?? [];

@@ -4,7 +4,10 @@
 export interface DirtyPath {
   readonly path: string;
   readonly isTracked: boolean;
-  readonly isSubmodule: boolean;
+  /** True if the entry in the index differs from `HEAD`. */
+  readonly isStaged: boolean;
+  /** Commit of a submodule in the index. */
+  readonly submodule?: string | undefined;
 }
 
 export interface GitStatus {
@@ -15,39 +18,39 @@ export interface GitStatus {
   readonly nested: readonly string[];
 }
 
-/** Number of fields before the path in each kind of line. */
-const FIELDS: Readonly<Record<string, number>> = { "1": 8, u: 10 };
-
 /** Parses `git status --porcelain=v2 -z --branch --no-renames`. `prefix`: path of the session's folder in the work tree. */
 export function parseStatus(output: string, prefix: string): GitStatus {
-  const header = new Map<string, string>();
-  const dirty: DirtyPath[] = [];
-  const nested: string[] = [];
-  const relative = (path: string) => (path.startsWith(prefix) ? path.slice(prefix.length) : undefined);
-  for (const line of output.split("\0")) {
-    const [kind = ""] = line;
-    if (kind === "#") {
-      const [, name = "", value = ""] = line.split(" ");
-      header.set(name, value);
-    }
-    if (kind === "?") {
-      const path = relative(line.slice(2));
-      if (path?.endsWith("/") === true) nested.push(path.slice(0, -1));
-      else if (path !== undefined) dirty.push({ path, isTracked: false, isSubmodule: false });
-    }
-    const before = FIELDS[kind];
-    if (before === undefined) continue;
-    const parts = line.split(" ");
-    const path = relative(parts.slice(before).join(" "));
-    const isSubmodule = parts[2]?.startsWith("S") === true;
-    if (path !== undefined) dirty.push({ path, isTracked: true, isSubmodule });
-  }
+  const lines = output.split("\0");
+  const header = new Map(
+    lines.filter((line) => line.startsWith("# ")).map((line) => [line.split(" ")[1] ?? "", line.split(" ")[2] ?? ""]),
+  );
+  const below = lines.flatMap((line) => {
+    const found = parseDirty(line);
+    return found?.path.startsWith(prefix) === true ? [{ ...found, path: found.path.slice(prefix.length) }] : [];
+  });
   const [oid, branch] = [header.get("branch.oid"), header.get("branch.head")];
   return {
     head: oid === "(initial)" ? undefined : oid,
     branch: branch === "(detached)" ? undefined : branch,
-    dirty,
-    nested,
+    dirty: below.filter(({ path }) => !path.endsWith("/")),
+    nested: below.flatMap(({ path }) => (path.endsWith("/") ? [path.slice(0, -1)] : [])),
+  };
+}
+
+/** Number of fields before the path in each kind of line about a tracked path. */
+const FIELDS: Readonly<Record<string, number>> = { "1": 8, u: 10 };
+
+function parseDirty(line: string): DirtyPath | undefined {
+  if (line.startsWith("? ")) return { path: line.slice(2), isTracked: false, isStaged: false };
+  const parts = line.split(" ");
+  const [kind = "", state = "", submodule = ""] = parts;
+  const before = FIELDS[kind];
+  if (before === undefined) return undefined;
+  return {
+    path: parts.slice(before).join(" "),
+    isTracked: true,
+    isStaged: !state.startsWith("."),
+    submodule: submodule.startsWith("S") ? parts[7] : undefined,
   };
 }
 
@@ -89,47 +92,21 @@ export function parseRaw(output: string): RawChange[] {
 /** False for a link or a submodule, whose only line is a target or a commit. */
 const hasLines = ({ newMode, oldMode }: RawChange) => ![oldMode, newMode].some((mode) => /^1[26]0000$/.test(mode));
 
-/** Old and new text of a file. */
-export interface FileTexts {
-  readonly before: string;
-  readonly after: string;
-}
-
-/** Parses a patch with so much context that it holds the whole files. Returns the texts by new path, or the old one of a deleted file. */
-export function parseWholePatch(output: string): Map<string, FileTexts> {
-  const texts = new Map<string, FileTexts>();
-  for (const section of output.split(/^(?=diff --git )/m)) {
-    const start = section.search(/^@@ /m);
-    const head = start < 0 ? section : section.slice(0, start);
-    const path = pathAfter(head, "+++") ?? pathAfter(head, "---");
-    if (path === undefined || start < 0) continue;
-    const [before, after]: [string[], string[]] = [[], []];
-    for (const line of section.slice(start).split("\n").slice(1)) {
-      if (line.startsWith("\\")) continue;
-      if (!line.startsWith("+")) before.push(line.slice(1));
-      if (!line.startsWith("-")) after.push(line.slice(1));
-    }
-    texts.set(path, { before: before.join("\n"), after: after.join("\n") });
+/** Parses `git cat-file --batch`, as far as the output is whole. Returns contents by id. */
+export function parseObjects(output: Buffer): Map<string, Buffer> {
+  const found = new Map<string, Buffer>();
+  for (let at = 0; at < output.length;) {
+    const end = output.indexOf("\n", at);
+    if (end < 0) break;
+    const [id = "", , size] = output.subarray(at, end).toString().split(" ");
+    at = end + 1;
+    if (size === undefined) continue;
+    const length = Number(size);
+    if (at + length > output.length) break;
+    found.set(id, output.subarray(at, at + length));
+    at += length + 1;
   }
-  return texts;
-}
-
-function pathAfter(head: string, mark: "+++" | "---"): string | undefined {
-  const line = head.split("\n").find((each) => each.startsWith(`${mark} `));
-  const name = line?.slice(4).replace(/\t$/, "");
-  if (name === undefined || name === "/dev/null") return undefined;
-  return (name.startsWith('"') ? unquote(name) : name).slice(2);
-}
-
-const ESCAPES: Readonly<Record<string, string>> = { a: "\x07", b: "\b", t: "\t", n: "\n", v: "\v", f: "\f", r: "\r" };
-
-/** Decodes a name that git has quoted as in C. */
-function unquote(name: string): string {
-  return name
-    .slice(1, -1)
-    .replace(/\\(?:(\d{3})|(.))/g, (_, octal: string | undefined, letter: string) =>
-      octal === undefined ? (ESCAPES[letter] ?? letter) : String.fromCharCode(Number.parseInt(octal, 8)),
-    );
+  return found;
 }
 
 /** Parses `git rev-list --format=%ct%x00%s%x00`, newest first. */

@@ -28,6 +28,8 @@ const LIMIT_MS = 10_000;
 /** Repository that may be read. */
 export interface OpenedRepository {
   readonly git: ReadOnlyGit;
+  /** Returns the contents of objects by id, as `git cat-file --batch` writes them. */
+  readonly readObjects: (ids: readonly string[]) => Promise<Buffer>;
   readonly repository: Repository;
   /** True if the configuration has filter drivers, which are switched off: files that they write can look changed. */
   readonly hasFilters: boolean;
@@ -53,12 +55,13 @@ export async function openRepository(
     return isRepository ? "No git was found on the PATH of the session: install git." : undefined;
   }
   const withSettings =
-    (settings: readonly Setting[]): ReadOnlyGit =>
+    (settings: readonly Setting[], input = ""): ReadOnlyGit =>
     async (...args) =>
       run([...place.wrapper, program, "--no-pager", ...args], {
         cwd: place.cwd,
         env: { ...plainEnvironment(place.environment), ...asVariables([...SETTINGS, ...settings]) },
         limitMs,
+        input,
       });
   const git = withSettings([]);
   // Runs beside `rev-parse`, which reads every file of settings too.
@@ -80,7 +83,9 @@ export async function openRepository(
   if ("error" in listed) return unreadableText(listed.error);
   const off = disableDrivers(listed.found);
   if (!off) return "Its configuration has filter drivers that cannot be switched off.";
-  return { git: withSettings(off), repository, hasFilters: off.length > 0 };
+  const readObjects = async (ids: readonly string[]) =>
+    withSettings(off, ids.map((id) => `${id}\n`).join(""))("--no-replace-objects", "cat-file", "--batch");
+  return { git: withSettings(off), readObjects, repository, hasFilters: off.length > 0 };
 }
 
 const IN_DATA = "The folder lies in the data of a repository: in a .git, or in a bare one, which is not read.";

@@ -30,15 +30,25 @@ interface Run {
   readonly cwd: string;
   readonly env: Record<string, string>;
   readonly limitMs: number;
+  /** Whole text of `stdin`. Default: "". */
+  readonly input?: string;
 }
 
 /** Runs the command in a process group, so that `limitMs` also kills children of git. */
-export async function run([command = "git", ...args]: readonly string[], { cwd, env, limitMs }: Run): Promise<Buffer> {
+export async function run(
+  [command = "git", ...args]: readonly string[],
+  { cwd, env, input, limitMs }: Run,
+): Promise<Buffer> {
   // `spawn` in a folder that does not answer would block this whole process.
   await stat(cwd).catch(otherwise(undefined));
   return new Promise((resolvePromise, reject) => {
     const isWindows = process.platform === "win32";
-    const child = spawn(command, args, { cwd, env, detached: !isWindows, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(command, args, {
+      cwd,
+      env,
+      detached: !isWindows,
+      stdio: ["pipe", "pipe", "pipe"],
+    });
     const chunks: Buffer[] = [];
     let bytes = 0;
     let stderr = "";
@@ -61,7 +71,9 @@ export async function run([command = "git", ...args]: readonly string[], { cwd, 
       reject(new GitError(error.message));
     });
     // Node makes no pipe without free descriptors; the `error` event comes next.
-    if (!hasPipe(child.stdout) || !hasPipe(child.stderr)) return;
+    if (![child.stdin, child.stdout, child.stderr].every(hasPipe)) return;
+    // git may end before it has read everything.
+    child.stdin.on("error", () => undefined).end(input);
     child.stderr.on("data", (chunk: Buffer) => {
       if (stderr.length < MAX_REASON_BYTES) stderr += chunk.toString();
     });
