@@ -165,6 +165,22 @@ it("a repository inside the folder is named as not looked at", async () => {
   expect(compared.notSeen).toContain("clone is a repository of its own, which is not looked at.");
 });
 
+it("filters and monitors that a repository configures do not run, and filters are named as switched off", async () => {
+  const at = copy();
+  const marker = join(at.place, "was-run");
+  at.write(".gitattributes", "* filter=evil\n");
+  at.append(
+    ".git/config",
+    `[filter "evil"]\n\tclean = touch ${marker}; cat\n[core]\n\tfsmonitor = touch ${marker}; true\n`,
+  );
+  const compared = await at.turn(() => at.write("a.txt", ""));
+  expect(shortened(compared)).toEqual(["changed a.txt +0 -3"]);
+  expect(compared.notSeen).toContainEqual(
+    expect.stringMatching(/filters of git \(such as LFS\), which are switched off/),
+  );
+  expect(existsSync(marker)).toBe(false);
+});
+
 it("outside git, files are compared by a walk that skips named folders", async () => {
   const at = empty();
   at.write("same.txt", "1");
