@@ -167,8 +167,14 @@ describe("receipts in the timeline", () => {
   });
 
   it("an empty receipt is shown only if the turn used a tool", () => {
+    const verifies = { eventId: 3, toolName: "Verification", behavior: "allow", by: "console" } as const;
     const earlier = [...turn, toolCall("u", "Read"), ended()];
-    const quiet = [started("q"), text("Hello."), receiptEvent({ others: 1, between: 2 }), ended()];
+    const quiet = [
+      started("q"),
+      text("Hello."),
+      receiptEvent({ others: 1, between: 2, requests: [verifies] }),
+      ended(),
+    ];
     expect(kinds(fold(...earlier, ...quiet))).toEqual(["prompt", "call", "turn", "line", "text", "turn"]);
     expect(kinds(fold(...turn, toolCall("u", "Read"), receiptEvent(), ended()))).toEqual([
       "prompt",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { VERIFICATION_TOOL } from "../verification.ts";
 import { PermissionUpdate, type PermissionRequest } from "../permission.ts";
 import { RISK_LEVELS } from "./risk.ts";
 import { parseRule } from "./rule.ts";
@@ -46,7 +47,7 @@ export function withNewest(old: readonly Remembered[], added: readonly Remembere
  * if the answer cannot be remembered: for a verification, whose commands are allowed once, for one turn.
  */
 export function rulesToRemember({ input, suggestions = [], toolName }: PermissionRequest): string[] {
-  if (toolName === "Verification") return [];
+  if (toolName === VERIFICATION_TOOL) return [];
   const suggested = suggestions.flatMap((suggestion) => {
     const update = PermissionUpdate.safeParse(suggestion).data;
     return update?.type === "addRules" && update.behavior === "allow" ? update.rules : [];

@@ -44,9 +44,11 @@ function Whole({ receipt }: { readonly receipt: ReceiptData }) {
   const { commands, commits, complete, files, gitFiles, notSeen, outside, requests } = receipt;
   return (
     <div class={styles["whole"]}>
-      <Rows title={complete ? "Not seen" : "Incomplete"} all={notSeen} isWarning={!complete}>
-        {displayText}
-      </Rows>
+      {!complete && (
+        <Rows title="Incomplete" all={notSeen} isWarning>
+          {displayText}
+        </Rows>
+      )}
       <Rows title="Changed outside the folders" all={outside} isWarning>
         {(path) => <code>{displayText(path)}</code>}
       </Rows>
@@ -68,6 +70,9 @@ function Whole({ receipt }: { readonly receipt: ReceiptData }) {
             <code>{shortHash(hash)}</code> {displayLine(subject)}
           </>
         )}
+      </Rows>
+      <Rows title="Not seen" all={complete ? notSeen : []}>
+        {displayText}
       </Rows>
       <Circumstances receipt={receipt} />
     </div>

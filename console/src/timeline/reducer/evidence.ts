@@ -71,7 +71,8 @@ export class EvidenceReducer {
   }
 }
 
-function isEmpty({ background, commands, commits, denied, files, gitFiles, outside, requests }: Receipt): boolean {
-  const listed = [commands, commits, files, gitFiles, outside, requests];
+/** Ignores requests: that of a verification belongs to no tool, and the others belong to calls. */
+function isEmpty({ background, commands, commits, denied, files, gitFiles, outside }: Receipt): boolean {
+  const listed = [commands, commits, files, gitFiles, outside];
   return denied + background === 0 && listed.every((list) => list.length === 0);
 }
