@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 
 import type { SessionEvent } from "../../src/domain/event.ts";
 import type { SessionState } from "../../src/domain/session.ts";
+import { receiptEvent } from "../kit/browser/evidence.ts";
 import { addSession, id, NOW, promptEvent, runSessions, seed } from "../kit/clients/sessions-command.ts";
 import { withCaller } from "../kit/sessions/open-request.ts";
 
@@ -41,9 +42,17 @@ const ended: SessionEvent = {
     sessionTurns: 2,
     sessionCostUsd: 1.5,
     resultEventId: 2,
+    verificationEventId: 3,
+    receiptEventId: 4,
     message: "Over budget.",
   },
 };
+const commands = [{ command: "npm test", exit: 1, ms: 5, tail: "" }];
+const verified: SessionEvent = {
+  type: "verification.ended",
+  data: { turnId: "t", verification: { status: "failed", attempts: 2, of: 2, commands } },
+};
+const files = [{ path: "a.ts", change: "deleted" as const, by: ["tree"] }];
 const result: SessionEvent = { type: "message", data: { message: { type: "result", result: "half done" } } };
 
 let store: string[];
@@ -65,8 +74,8 @@ beforeAll(async () => {
       state: { closed: { reason: "cancelled", by: "someone", at: NOW, message: "enough" } },
     });
     await addSession(node, DONE, {
-      events: [promptEvent("go"), result, ended],
-      state: { lastTurnEventId: 3, lastOutcome: "failed", totals: { turns: 2, costUsd: 1.5 } },
+      events: [promptEvent("go"), result, verified, receiptEvent({ files }), ended],
+      state: { lastTurnEventId: 5, lastOutcome: "failed", totals: { turns: 2, costUsd: 1.5 } },
     });
   });
 });
@@ -100,9 +109,13 @@ it("`sessions show` says who ended a session, and why", async () => {
 
 it("`sessions show` reports how the last turn ended, its result, and the server's message", async () => {
   const told = await show(DONE);
-  expect(told).toMatch(/\n\nLast turn: failed, 2 model calls in 1m\n\nhalf done\n\nOver budget\.\n$/);
+  expect(told).toMatch(
+    /\n\nLast turn: failed, 2 model calls in 1m\nverification failed, run 2 of 2: npm test exit 1\nreceipt: 1 file \(1 deleted\)\n\nhalf done\n\nOver budget\.\n$/,
+  );
   expect(JSON.parse(await show(DONE, "--json"))).toMatchObject({
     result: { text: "half done\n\nOver budget.", outcome: "failed" },
+    verification: { status: "failed", commands },
+    receipt: { files },
     promptsWaiting: 0,
   });
 });

@@ -1,7 +1,10 @@
 import { requestOf } from "../../domain/event.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { OpenRequest } from "../../domain/permission.ts";
+import type { Receipt } from "../../domain/receipt.ts";
+import type { Verification } from "../../domain/verification.ts";
 import { oneId, readArguments } from "./arguments.ts";
+import { receiptText, verificationText } from "./evidence.ts";
 import { summary } from "./rows.ts";
 import { readEvent, findSession, readFirstPrompt, withStore, type SessionRecord, type Store } from "./store.ts";
 import {
@@ -21,6 +24,8 @@ import {
 
 /** Maximum length of the prompt, characters. */
 const MAX_PROMPT = 300;
+/** Maximum length of a command, characters. */
+const MAX_COMMAND = 100;
 
 type EndOfTurn = Extract<StoredEvent, { type: "turn.ended" }>;
 
@@ -30,6 +35,8 @@ interface Summary {
   readonly prompt: string;
   readonly requests: readonly { readonly request: OpenRequest; readonly about: string }[];
   readonly ended: EndOfTurn | undefined;
+  readonly receipt: Receipt | undefined;
+  readonly verification: Verification | undefined;
   /** Last text of Claude Code, then messages of the server about the end of the turn. */
   readonly result: string;
 }
@@ -59,7 +66,21 @@ async function summarize(store: Store, record: SessionRecord): Promise<Summary> 
     prompt: await readFirstPrompt(store, id),
     requests: await Promise.all(requests),
     ended,
+    ...(await readEvidence(store, id, ended)),
     result: ended ? await readResult(store, id, ended) : "",
+  };
+}
+
+async function readEvidence(
+  store: Store,
+  id: string,
+  ended: EndOfTurn | undefined,
+): Promise<Pick<Summary, "receipt" | "verification">> {
+  const seen = await readEvent(store, id, ended?.data.receiptEventId);
+  const checked = await readEvent(store, id, ended?.data.verificationEventId);
+  return {
+    receipt: seen?.type === "turn.receipt" ? seen.data.receipt : undefined,
+    verification: checked?.type === "verification.ended" ? checked.data.verification : undefined,
   };
 }
 
@@ -71,7 +92,7 @@ async function readResult(store: Store, id: string, { data }: EndOfTurn): Promis
     .join("\n\n");
 }
 
-function inJson({ requests, ended, prompt, record, result }: Summary): string {
+function inJson({ ended, prompt, receipt, record, requests, result, verification }: Summary): string {
   const { background, process, queue } = record.state;
   const answer = {
     ...summary(record),
@@ -89,21 +110,29 @@ function inJson({ requests, ended, prompt, record, result }: Summary): string {
     promptsHeld: queue.filter(({ held }) => held).length,
     background,
     ...(ended && { result: { text: result, outcome: ended.data.outcome, endedAt: isoTime(ended.at) } }),
+    ...(verification && { verification }),
+    ...(receipt && { receipt }),
   };
   return jsonLine(answer);
 }
 
 function inWords(shown: Summary, now: number): string {
-  const { requests, ended, prompt, record, result } = shown;
+  const { ended, prompt, receipt, record, requests, result, verification } = shown;
   const facts = factsOf(record, prompt, now).filter(([, value]) => value !== "");
   const lines = facts.map(([name, value]) => `${name.padEnd(12)}${value}`);
   if (requests.length > 0) lines.push("", "Open requests:", ...requests.map((each) => requestLine(each, now)));
   if (ended) {
     const { durationMs, outcome, numTurns } = ended.data;
     lines.push("", `Last turn: ${outcome}, ${count(numTurns, "model call")} in ${duration(durationMs)}`);
+    if (verification) lines.push(verificationText(verification, shortCode));
+    if (receipt) lines.push(receiptText(receipt, shortCode));
     if (result !== "") lines.push("", stripControls(result).trimEnd());
   }
   return `${lines.join("\n")}\n`;
+}
+
+function shortCode(text: string): string {
+  return oneLine(text, MAX_COMMAND);
 }
 
 function factsOf(record: SessionRecord, prompt: string, now: number): [string, string][] {
