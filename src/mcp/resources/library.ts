@@ -23,6 +23,8 @@ A session is a conversation with Claude Code that runs in the background of this
    claude_code_check { "action": "respond_permission", "sessionId": "...", "requestId": "...", "decision": "allow" }
    It then waits like a poll. See claude-code://permissions.
 4. result is present once no turn runs. isError says whether it failed. See claude-code://errors.
+   result.receipt is what the server saw (files, tests, commands, exit codes), whatever the text says. advanced.verify
+   (["npm test"]) makes the server run commands when a turn is done, and Claude Code repair what fails.
 5. Continue: claude_code_reply { "sessionId": "...", "prompt": "Now write a test for it" }
 6. List sessions: claude_code_session { "action": "list" }, or get one with a sessionId. cancel ends one permanently.
 
@@ -62,6 +64,9 @@ Answers (action respond_permission with requestId):
 - decision deny; denyMessage tells Claude Code why and what to do instead, interrupt ends the turn.
 
 Answer a question (type question) with action answer_question and answers { "the question": "a label" }.
+
+A request of toolName Verification is about commands that the server itself runs when the turn is done (verify). Its input
+cannot be changed.
 
 An unanswered request is denied after remainingMs. The first answer counts; a second one fails with
 PERMISSION_REQUEST_NOT_FOUND. Subagents ask too (agentID), and several requests can be open at once.
