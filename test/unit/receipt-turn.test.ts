@@ -149,6 +149,9 @@ describe("facts that the recorded turn does not have", () => {
     expect(needsLook(event({ type: "process.exited", data: exit }))).toBe(true);
     const verifying = { turnId: "t", attempt: 1, of: 2, commands: ["true"] };
     expect(needsLook(event({ type: "verification.started", data: verifying }))).toBe(true);
+    const prompt = (text: string) => event({ type: "prompt.queued", data: { promptId: "p", text } });
+    expect(["Say hello.", " /deploy now"].map((text) => needsLook(prompt(text)))).toEqual([false, true]);
+    expect(new TurnReader({ background: 0, mayHook: true }).needsLook).toBe(true);
   });
 
   it("a turn in which nothing could change has a complete receipt without a comparison", () => {

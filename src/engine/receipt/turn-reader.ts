@@ -57,7 +57,10 @@ const DenialNotice = z.object({ tool_use_id: z.string() });
 /** Kinds of results after which nobody knows how far the call came. All others did not run. */
 const STARTED = "interrupted";
 
-/** Reads the events of one turn in order, from `turn.started` on. Keeps little, because a turn can have 50,000 events. */
+/**
+ * Reads the events of one turn in order, from `turn.started` on, and before them the prompts of the turn (`prompt.queued`).
+ * Keeps little, because a turn can have 50,000 events.
+ */
 export class TurnReader {
   readonly #calls = new Map<string, Call>();
   readonly #files = new ToolFiles();
@@ -78,12 +81,18 @@ export class TurnReader {
   #background: number | undefined;
   #needsLook: boolean;
 
-  /** `background`: number of background tasks at the beginning of the turn. */
-  constructor({ background }: { readonly background: number }) {
-    this.#needsLook = background > 0;
+  /**
+   * `background`: number of background tasks at the beginning of the turn. `mayHook`: true if the process reads settings, whose
+   * hooks run without an event, unless the session has `includeHookEvents`.
+   */
+  constructor({ background, mayHook = false }: { readonly background: number; readonly mayHook?: boolean }) {
+    this.#needsLook = background > 0 || mayHook;
   }
 
-  /** False if nothing in the turn can have changed a file: no call of a tool, no hook, no background work, no lost message. */
+  /**
+   * False if nothing in the turn can have changed a file: no call of a tool, no hook, no command of Claude Code (`/name`), no
+   * background work, no lost message.
+   */
   get needsLook(): boolean {
     return this.#needsLook;
   }
@@ -103,6 +112,8 @@ export class TurnReader {
       this.#background = data.tasks.length;
       this.#needsLook ||= data.tasks.length > 0;
     } else if (type === "verification.started") this.#needsLook = true;
+    // A command or a skill can run shell commands before the first request, which the log does not tell.
+    else if (type === "prompt.queued") this.#needsLook ||= data.text.trimStart().startsWith("/");
     // The last messages of a process can be lost with it.
     else if (type === "process.exited") this.#needsLook ||= !data.expected;
   }
