@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync }
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ENVIRONMENT, gitIn, repository } from "../kit/git-repository.ts";
+import { canHang, hang } from "../kit/faults/hung-folder.ts";
 import { shortened, useWatchedFolders, type WatchedFolder } from "../kit/sessions/watched-folder.ts";
 
 const { copy, empty } = useWatchedFolders();
@@ -193,6 +194,25 @@ describe("a comparison shows nothing from outside the folder", () => {
     });
     expect(compared).toMatchObject({ files: [], complete: true });
   });
+});
+
+it.runIf(canHang())("a folder that hangs delays neither other folders nor the server by more than 3 s", async () => {
+  const [at, other] = [copy(), copy()];
+  const { session, watch } = at.watch({ folders: [other.cwd] });
+  const before = await watch.look(session, "k");
+  at.append("a.txt", "4\n");
+  const hung = hang(other.cwd);
+  try {
+    const since = performance.now();
+    const compared = await watch.compare(session, before, "k");
+    expect(performance.now() - since).toBeLessThan(3_300);
+    expect(shortened(compared)).toEqual(["changed a.txt +1 -0"]);
+    expect(compared).toMatchObject({ by: "tree", complete: false });
+    expect(compared.notSeen).toContainEqual(expect.stringMatching(/has not answered/));
+  } finally {
+    hung.release();
+    await watch.forget("k");
+  }
 });
 
 it("replaced objects and a forged list of unchanged files hide no change", async () => {

@@ -104,8 +104,10 @@ it("a submodule is seen when its commit moves, and not when its files change", a
 it("above 1,000 changed paths, only results of tools count", async () => {
   const at = copy();
   const compared = await at.turn(() => {
+    at.commit("a commit");
     for (let number = 0; number <= 1_000; number += 1) at.write(`many/${String(number)}.txt`, "");
   });
+  expect(compared.commits).toMatchObject([{ subject: "a commit" }]);
   expect(compared).toMatchObject({ by: "tools", complete: false, files: [], after: { folders: [{ kind: "unseen" }] } });
   expect(compared.notSeen).toContainEqual(expect.stringMatching(/more than 1000 files are changed or untracked/));
 });
@@ -164,6 +166,25 @@ it("a repository inside the folder is named as not looked at", async () => {
   expect(compared).toMatchObject({ complete: false, files: [] });
   expect(compared.notSeen).toContain("clone is a repository of its own, which is not looked at.");
 });
+
+it.each(["2", "4"])(
+  "files that an index of version %s hides from git are compared, and new marks are told",
+  async (version) => {
+    const at = copy();
+    at.git("update-index", "--index-version", version);
+    at.git("update-index", "--assume-unchanged", "a.txt");
+    at.git("update-index", "--skip-worktree", "sub/c.txt");
+    const compared = await at.turn(() => {
+      at.append("a.txt", "4\n");
+      rmSync(at.path("sub/c.txt"));
+    });
+    expect(shortened(compared)).toEqual(["changed a.txt +1 -0", "deleted sub/c.txt +0 -1"]);
+    expect(compared).toMatchObject({ by: "tree", complete: true });
+    const marked = await at.turn(() => at.git("update-index", "--assume-unchanged", "b.txt"));
+    expect(marked).toMatchObject({ complete: false, files: [] });
+    expect(marked.notSeen).toContainEqual(expect.stringMatching(/^b.txt was marked in git's index/));
+  },
+);
 
 it("filters and monitors that a repository configures do not run, and filters are named as switched off", async () => {
   const at = copy();

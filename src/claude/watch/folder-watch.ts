@@ -12,6 +12,7 @@ import { lookAtRoot, type RootLook } from "./root-look.ts";
 import { findRoots } from "./roots.ts";
 import { isSame } from "./stamp.ts";
 import { testChangesOf } from "./test-changes.ts";
+import { within } from "./within.ts";
 
 /** Watches the folders of sessions: implements the engine's port over read-only git, and a child process outside git. */
 
@@ -37,17 +38,18 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
     async look(session, key) {
       const keeping: Kept = { since: Date.now(), walks: new Map() };
       kept.set(key, keeping);
-      const looked = await within(look(session, keeping, { config, walkProgram }), undefined);
+      const until = performance.now() + LIMIT_MS;
+      const looked = await within(look(session, keeping, { config, walkProgram }), LIMIT_MS, undefined);
       if (looked === undefined) return lateSnapshot(session);
       const [snapshot, bytes] = looked;
-      const written = await within(copies.write(key, bytes), undefined);
+      const written = await within(copies.write(key, bytes), until - performance.now(), undefined);
       if (kept.get(key) !== keeping) await copies.delete(key);
       else if (written) keeping.copies = written;
       return snapshot;
     },
     async compare(session, before, key, reported = []) {
       const compared = compare(session, before, { config, walkProgram, kept: kept.get(key), reported });
-      return (await within(compared, undefined)) ?? lostComparison(LATE, lateSnapshot(session));
+      return (await within(compared, LIMIT_MS, undefined)) ?? lostComparison(LATE, lateSnapshot(session));
     },
     differences,
     async forget(key) {
@@ -62,13 +64,6 @@ const LATE = `The folders have not answered within ${String(LIMIT_MS / 1_000)} s
 const lateSnapshot = ({ options: { cwd } }: WatchedSession): Snapshot => ({
   folders: [{ path: cwd, kind: "unseen", why: LATE }],
 });
-
-/** Resolves with `otherwise` if the work fails or takes too long. */
-async function within<T, U>(work: Promise<T>, otherwise: U): Promise<T | U> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<U>((resolve) => (timer = setTimeout(() => resolve(otherwise), LIMIT_MS)));
-  return Promise.race([work.catch(() => otherwise), late]).finally(() => clearTimeout(timer));
-}
 
 interface Parts {
   readonly config: ClaudeDependencies;
@@ -156,7 +151,7 @@ async function compare(
   const all = compared.flatMap(({ found }) => found ?? []);
   const outOfSight = await findOutOfSight(reported, roots.all, notes);
   return {
-    by: own?.found ? "tree" : "tools",
+    by: own?.found && own.found.isPartial !== true ? "tree" : "tools",
     complete: notes.isComplete,
     folders: compared.map(({ seen }) => headsOf(seen, before)),
     files: fileChanges(

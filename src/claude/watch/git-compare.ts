@@ -32,19 +32,26 @@ export interface GitComparison {
   readonly changes: FoundChange[];
   readonly commits: Commit[];
   readonly gitFiles: string[];
+  /** True if the files could not be compared. */
+  readonly isPartial?: boolean;
 }
 
 /** Rejects with a `GitError` or a `LateError`. */
 export async function compareGit(compared: Compared): Promise<GitComparison> {
-  const { before, look, notes, root, since } = compared;
-  const { head } = look.status;
-  const isMoved = before.head !== head;
-  const [dirty, rest, commits] = await Promise.all([
+  const [heads, dirty, clean] = await Promise.all([
+    compareHeads(compared),
     compareDirty(compared),
-    compareClean(compared, isMoved),
-    isMoved && head !== undefined ? commitsBetween(root, { before: before.head, after: head, since }, notes) : [],
+    compareClean(compared),
   ]);
-  return { changes: [...dirty, ...rest], commits, gitFiles: changedGitFiles(before, look.state) };
+  return { ...heads, changes: [...dirty, ...clean] };
+}
+
+/** Compares heads and git's own files only, for a work tree with too many dirty files. */
+export async function compareHeads({ before, look, notes, root, since }: Compared): Promise<GitComparison> {
+  const after = look.status.head;
+  const isMoved = before.head !== after && after !== undefined;
+  const commits = isMoved ? await commitsBetween(root, { before: before.head, after, since }, notes) : [];
+  return { changes: [], commits, gitFiles: changedGitFiles(before, look.state) };
 }
 
 function changedGitFiles({ gitFiles: earlier = {} }: FolderState, { gitFiles: later = {} }: FolderState): string[] {
@@ -112,11 +119,15 @@ const MAX_TEXTS = 200;
 const MAX_COMMAND = 24_000;
 
 /** Compares paths that were clean or absent before. */
-async function compareClean(compared: Compared, isMoved: boolean): Promise<FoundChange[]> {
+async function compareClean(compared: Compared): Promise<FoundChange[]> {
   const { before, fresh, look } = compared;
   const earlier = before.files ?? {};
-  const dirty = look.status.dirty.filter(({ path }) => !(path in earlier));
-  const raw = await rawChanges(compared, dirty, isMoved);
+  const all = look.status.dirty.filter(({ path }) => !(path in earlier));
+  for (const { path } of all.filter(({ isMarked }) => isMarked)) {
+    compared.notes.miss(`${path} was marked in git's index during the turn, so that git does not look at the file.`);
+  }
+  const dirty = all.filter(({ isMarked }) => isMarked !== true);
+  const raw = await rawChanges(compared, dirty);
   const untracked = dirty.filter(({ isTracked }) => !isTracked).map(({ path }) => path);
   const onDisk = await keptDeleted(raw, untracked, compared);
   const gone = raw.filter(({ path, status }) => status === "D" && !onDisk.has(path));
@@ -138,11 +149,8 @@ async function compareClean(compared: Compared, isMoved: boolean): Promise<Found
  * Lists the differences of paths that were clean before. Compares the work tree with the index if the index is as the former
  * commit, because git takes seconds to compare a few paths of a large commit with the work tree.
  */
-async function rawChanges(
-  { before, look, root }: Compared,
-  dirty: readonly DirtyPath[],
-  isMoved: boolean,
-): Promise<RawChange[]> {
+async function rawChanges({ before, look, root }: Compared, dirty: readonly DirtyPath[]): Promise<RawChange[]> {
+  const isMoved = before.head !== look.status.head;
   const tracked = dirty.filter(({ isTracked }) => isTracked);
   if (tracked.length === 0 && !isMoved) return [];
   const isIndexed = !isMoved && !tracked.some(({ isStaged }) => isStaged);

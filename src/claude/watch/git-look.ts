@@ -5,7 +5,8 @@ import { submoduleFault } from "../../security/git/repository.ts";
 import { GitError } from "../../security/git/run.ts";
 import { stampPaths } from "./disk.ts";
 import { readGitFiles } from "./git-files.ts";
-import { parseStatus, type GitStatus } from "./git-output.ts";
+import { markedPaths } from "./index-flags.ts";
+import { parseStatus, type DirtyPath, type GitStatus } from "./git-output.ts";
 import type { Notes } from "./notes.ts";
 import { submoduleStamp } from "./stamp.ts";
 
@@ -73,7 +74,14 @@ interface Looking {
 
 /** Rejects with a `GitError` or a `LateError`. */
 export async function lookAtGit(root: GitRoot, looking: Looking): Promise<GitLook> {
-  const [status, own] = await Promise.all([readStatus(root), readGitFiles(root.repository, looking.until)]);
+  const [found, own, marked] = await Promise.all([
+    readStatus(root),
+    readGitFiles(root.repository, looking.until),
+    markedPaths(root.repository),
+  ]);
+  const status = { ...found, dirty: withMarked(root, found.dirty, marked) };
+  if (marked === undefined)
+    looking.notes.miss(`${root.path}: files that git's index marks as unchanged may have changed.`);
   const about = {
     path: root.path,
     ...(status.head !== undefined && { head: status.head }),
@@ -94,9 +102,23 @@ export async function lookAtGit(root: GitRoot, looking: Looking): Promise<GitLoo
   return { state: { ...about, kind: "git", files }, status };
 }
 
+/** Adds files that git does not look at to those that it found. */
+function withMarked(root: GitRoot, dirty: readonly DirtyPath[], marked: readonly string[] = []): readonly DirtyPath[] {
+  if (marked.length === 0) return dirty;
+  const [prefix, known] = [prefixOf(root), new Set(dirty.map(({ path }) => path))];
+  const paths = marked.flatMap((path) => (path.startsWith(prefix) ? [path.slice(prefix.length)] : []));
+  const added = paths.filter((path) => !known.has(path));
+  return [...dirty, ...added.map((path) => ({ path, isTracked: true, isStaged: false, isMarked: true }))];
+}
+
+/** Path of the folder in its work tree, with `/` at the end. */
+function prefixOf({ path, repository }: GitRoot): string {
+  const below = relative(repository.top, path).split(sep).join("/");
+  return below === "" ? "" : `${below}/`;
+}
+
 async function readStatus(root: GitRoot): Promise<GitStatus & { isCut: boolean }> {
-  const below = relative(root.repository.top, root.path).split(sep).join("/");
-  const prefix = below === "" ? "" : `${below}/`;
+  const prefix = prefixOf(root);
   try {
     return { ...parseStatus(await runGit(root, ...STATUS), prefix), isCut: false };
   } catch (error) {

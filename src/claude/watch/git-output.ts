@@ -8,6 +8,8 @@ export interface DirtyPath {
   readonly isStaged: boolean;
   /** Commit of a submodule in the index. */
   readonly submodule?: string | undefined;
+  /** True if git has been told not to look at the file. */
+  readonly isMarked?: boolean;
 }
 
 export interface GitStatus {

@@ -1,9 +1,10 @@
 import type { FolderState } from "../../domain/receipt.ts";
 import type { CopySet } from "./copies.ts";
 import { compareFiles } from "./files-compare.ts";
-import { compareGit, type GitComparison } from "./git-compare.ts";
+import { compareGit, compareHeads, type GitComparison } from "./git-compare.ts";
 import type { Notes } from "./notes.ts";
 import type { RootLook } from "./root-look.ts";
+import { within } from "./within.ts";
 
 /** Compares one folder of a session with its former state. */
 
@@ -20,12 +21,24 @@ interface Former {
 
 /** Resolves to `undefined` if the folder could not be compared, as the notes say. Never rejects. */
 export async function compareRoot(seen: RootLook, former: Former): Promise<GitComparison | undefined> {
-  const found = await compareSeen(seen, former).catch(
+  const late = "it has not answered in time.";
+  const compared = compareSeen(seen, former).catch(
     (error: unknown) => `${error instanceof Error ? error.message : String(error)}.`,
   );
+  const found = await within(compared, former.until - performance.now(), late);
   if (typeof found !== "string") return found;
   former.notes.miss(`${seen.root.path} could not be compared: ${found}`);
-  return undefined;
+  return compareWithoutFiles(seen, former);
+}
+
+/** Compares what a work tree with too many dirty files still tells: commits, and git's configuration. */
+async function compareWithoutFiles({ git, state }: RootLook, former: Former): Promise<GitComparison | undefined> {
+  const { before } = former;
+  const isKnown = before?.gitFiles !== undefined && state.gitFiles !== undefined && git !== undefined;
+  if (!isKnown) return undefined;
+  const heads = compareHeads({ ...former, before, root: git.root, look: git });
+  const found = await within(heads, former.until - performance.now(), undefined);
+  return found && { ...found, isPartial: true };
 }
 
 /** Resolves to a reason, as a sentence, if the folder cannot be compared. */

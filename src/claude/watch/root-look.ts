@@ -6,6 +6,7 @@ import { lookAtGit, type GitLook, type GitRoot } from "./git-look.ts";
 import type { Notes } from "./notes.ts";
 import type { ClosedRoot, Root, Roots } from "./roots.ts";
 import { SKIPPED, walkFiles } from "./walk.ts";
+import { within } from "./within.ts";
 
 /** Looks at one folder of a session. */
 
@@ -28,8 +29,13 @@ export interface RootLook {
   readonly stamps?: ReadonlyMap<string, string> | undefined;
 }
 
-/** Never rejects. */
+/** Never rejects, and gives up at `until`. */
 export async function lookAtRoot(root: ClosedRoot | Root, roots: Roots, looking: Looking): Promise<RootLook> {
+  const late = { root, state: { path: root.path, kind: "unseen", why: "it has not answered in time." } } as const;
+  return within(lookInside(root, roots, looking), looking.until - performance.now(), late);
+}
+
+async function lookInside(root: ClosedRoot | Root, roots: Roots, looking: Looking): Promise<RootLook> {
   const unseen = (why: string): RootLook => ({ root, state: { path: root.path, kind: "unseen", why } });
   if ("closed" in root) return unseen(root.closed);
   const { git, path } = root;

@@ -10,6 +10,7 @@ import { findClosedPaths } from "../restrictions.ts";
 import { linkedWorktrees } from "./git-files.ts";
 import { openGitRoot, type GitRoot } from "./git-look.ts";
 import type { Notes } from "./notes.ts";
+import { within } from "./within.ts";
 
 /** Finds the folders that a session's changes are looked for in. */
 
@@ -92,7 +93,14 @@ function textOf(error: unknown): string {
 
 type Opened = ClosedRoot | (Root & { readonly dotGit: string | undefined });
 
-async function openRoot(folder: string, { check, context }: Places, gitMs: number): Promise<Opened> {
+/** Time limit for one folder to be found, ms: one that hangs must leave time for the others. */
+const OPEN_MS = 1_500;
+
+async function openRoot(folder: string, places: Places, gitMs: number): Promise<Opened> {
+  return within(openFolder(folder, places, gitMs), OPEN_MS, { path: folder, closed: "it has not answered in time." });
+}
+
+async function openFolder(folder: string, { check, context }: Places, gitMs: number): Promise<Opened> {
   try {
     const path = await check(folder);
     const dotGit = await nearestDotGit(path);
