@@ -45,7 +45,7 @@ describe("kind of check", () => {
   const KINDS = {
     test: `npm test|npm t|npm run test:unit|npm run -s test -- --watch=false|pnpm --filter web test|yarn test|bun test
       npx vitest run|npx --yes jest|pnpm exec vitest|yarn jest|bunx vitest|node --test|node node_modules/vitest/vitest.mjs run
-      ./node_modules/.bin/mocha|vitest|pytest -q|python -m pytest|python3.12 -m unittest|uv run pytest|poetry run python -m pytest
+      ./node_modules/.bin/mocha|.venv/bin/pytest|/usr/local/bin/npm test|bin/rspec|vitest|pytest -q|python -m pytest|python3.12 -m unittest|uv run pytest|poetry run python -m pytest
       go test ./...|cargo test|cargo nextest run|mvn -q verify|./gradlew :app:test|make test|just test|tox|vendor/bin/phpunit
       bundle exec rspec|dotnet test|mix test|npx playwright test|npm run e2e|deno test|ctest|bazel test //...|swift test`,
     lint: `npm run lint|npx eslint .|eslint --fix src|ruff check|uv run ruff check .|cargo clippy|go vet ./...|npx prettier --check .
@@ -54,7 +54,7 @@ describe("kind of check", () => {
     build: `npm run build|make|make build|mvn package|./gradlew assemble|cargo build --release|go build ./...|npx vite build
       dotnet build|npx webpack|cmake --build out`,
     none: `npm install|npm run dev|git test|echo npm test|npx prettier --write .|ruff format|python script.py|cargo run|ls test
-      npx tsx test.ts|npm exec cowsay test|make clean|vite|node server.js --port 1|npx --help vitest|black .|find . -exec npm test`,
+      npx tsx test.ts|npm exec cowsay test|make clean|vite|node server.js --port 1|npx --help vitest|./npm test|tools/vitest run|../pytest|black .|find . -exec npm test`,
   };
   const rows = Object.entries(KINDS).flatMap(([kind, commands]) =>
     commands.split(/\||\n/).map((command): [string, string] => [command.trim(), kind]),

@@ -159,18 +159,21 @@ describe("facts that the recorded turn does not have", () => {
     expect(receipt).toMatchObject({ by: "tools", complete: true, notSeen: [], files: [], leftOut: 0 });
   });
 
-  it("a withdrawn request is no denial, and a denial of an earlier turn is not counted", () => {
+  it("counts no denial for a withdrawn request, the request of a verification, or a denial of an earlier turn", () => {
+    const own = { requestId: "v", kind: "permission", toolName: "Verification", input: {}, toolUseId: "v" } as const;
     const request = { requestId: "r", kind: "permission", toolName: "Bash", input: {}, toolUseId: "u" } as const;
     const answer = { requestId: "r", toolName: "Bash", behavior: "deny", by: "withdrawn" } as const;
     const receipt = receiptOf(
       [
+        event({ type: "permission.asked", data: own }),
+        event({ type: "permission.answered", data: { ...own, behavior: "deny", by: "caller" } }),
         event({ type: "permission.asked", data: request }),
         event({ type: "permission.answered", data: answer }),
         message({ type: "result", permission_denials: [{ tool_use_id: "earlier" }] }),
       ],
       compared([]),
     );
-    expect(receipt).toMatchObject({ denied: 0, requests: [{ behavior: "deny", by: "withdrawn" }] });
+    expect(receipt).toMatchObject({ denied: 0, requests: [{ by: "caller" }, { behavior: "deny", by: "withdrawn" }] });
   });
 
   it("a call without a result, or with a note of Claude Code, has an unknown exit code", () => {

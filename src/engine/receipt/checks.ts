@@ -32,9 +32,16 @@ export function checkOf(words: Words, depth = 0): Check | undefined {
   return kind && { kind, ...(kind === "test" && runner && { runner }) };
 }
 
-/** Returns the name of a program in a folder of programs: `node_modules/.bin/vitest`, `vendor/bin/phpunit`, `./gradlew`. */
+/** Folders of programs. A program of a known name in any other folder may be anything. */
+const PROGRAM_FOLDER = /(?:^|[\\/])(?:\.bin|bin|Scripts)$/;
+/** Programs in the folder of a project. */
+const WRAPPER = /^\.?[\\/]?(?:gradlew|mvnw)(?:\.bat|\.cmd)?$/;
+
+/** Returns the name of a program, also of `node_modules/.bin/vitest`, `vendor/bin/phpunit`, `./gradlew`. */
 function programOf(written: string): string {
-  const name = written.slice(Math.max(written.lastIndexOf("/"), written.lastIndexOf("\\")) + 1).toLowerCase();
+  const at = Math.max(written.lastIndexOf("/"), written.lastIndexOf("\\"));
+  if (at !== -1 && !PROGRAM_FOLDER.test(written.slice(0, at)) && !WRAPPER.test(written)) return "";
+  const name = written.slice(at + 1).toLowerCase();
   return name.replace(/\.(?:bat|cmd|exe)$/, "").replace(/^(python|pypy|pip)[\d.]+$/, "$1");
 }
 
@@ -275,7 +282,8 @@ function pythonModule(args: Words): Words | undefined {
 
 /** Turns `node_modules/vitest/vitest.mjs` into `vitest`. */
 function scriptName(path: string): string {
-  return programOf(path)
+  return path
+    .slice(path.lastIndexOf("/") + 1)
     .replace(/\.[cm]?js$/, "")
     .replace(/^_mocha$/, "mocha");
 }

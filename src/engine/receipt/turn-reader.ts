@@ -4,6 +4,7 @@ import type { DataOf } from "../../domain/event-table.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { JsonObject } from "../../domain/json.ts";
 import type { CommandRun, Receipt, ReceiptCounts } from "../../domain/receipt.ts";
+import { VERIFICATION_TOOL } from "../../domain/verification.ts";
 import { runOf, SHELLS, type ToolOutcome } from "./ran-command.ts";
 import { ToolFiles } from "./tool-files.ts";
 
@@ -211,8 +212,8 @@ export class TurnReader {
     if (!asked) return;
     this.#requestCount += 1;
     if (this.#requests.length < KEPT) this.#requests.push({ eventId: asked.eventId, toolName, behavior, by });
-    // Claude Code has taken the question back.
-    if (behavior === "deny" && by !== "withdrawn") this.#denied.add(asked.toolUseId);
+    // Claude Code has taken the question back, or the server has asked for itself.
+    if (behavior === "deny" && by !== "withdrawn" && toolName !== VERIFICATION_TOOL) this.#denied.add(asked.toolUseId);
     if (updatedInput) this.#changedInputs.set(asked.toolUseId, listedInput(toolName, updatedInput));
   }
 
