@@ -2,6 +2,7 @@ import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { AgentProcess, AgentRuntime, AgentStart, CheckRunner, StartPlan, StartRequest } from "../engine/ports.ts";
+import { createFolderWatch } from "./watch/folder-watch.ts";
 import { createCheckRunner } from "./checks/check-runner.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./preflight/session-paths.ts";
 import { readImages } from "./preflight/images.ts";
@@ -82,6 +83,7 @@ export function claudeRuntime(config: ClaudeDependencies): ClaudeRuntime {
   return {
     shims,
     checks,
+    folders: createFolderWatch(config),
     startGuards: async () => spawner.startGuards(),
     spares,
     environments: sessionEnvironments(config),

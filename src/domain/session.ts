@@ -79,6 +79,8 @@ const Settling = z.object({
   phase: z.enum(["judge", "ask", "verify", "look"]),
   /** Number of the phase within the turn, so that a result of an earlier phase is dropped. */
   number: z.number().int(),
+  /** Time in the phase, ms of time awake. */
+  forMs: z.number(),
   ending: Outcome.extend({ code: z.string().exactOptional() }),
 });
 
@@ -106,6 +108,8 @@ export const Turn = z.object({
   baselineEventId: z.number().int().exactOptional(),
   receiptEventId: z.number().int().exactOptional(),
   verification: TurnVerification.exactOptional(),
+  /** Number of phases of `settling` begun so far. */
+  phases: z.number().int().exactOptional(),
   settling: Settling.exactOptional(),
   /** Start for display, ms since the epoch; decisions by time use `clock`. */
   startedAt: z.number(),

@@ -82,8 +82,10 @@ export class SessionActor {
     return JSON.stringify(this.#context.mask(event, this.#session.lease.sessionId)) !== JSON.stringify(event);
   }
 
-  /** Resolves once everything that has arrived so far is stored and done. */
+  /** Resolves once everything that has arrived so far is stored and done, a look at the end of a turn included. */
   async settled(): Promise<void> {
+    await this.#draining;
+    await this.#runner.looked;
     await this.#draining;
   }
 

@@ -3,11 +3,13 @@ import { processTagOf } from "../domain/names.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { hasSpoken, optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
+import { VERIFICATION_TOOL } from "../domain/verification.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { policyOfProcess } from "./policy/turn-policy.ts";
 import { waitingNotice } from "./process-limiter.ts";
 import type { AgentProcess, AgentSignal, AgentStart, Judgement } from "./ports.ts";
 import { messageOf } from "./ports/store.ts";
+import { type EvidenceEffect, EvidenceRunner, isEvidenceEffect } from "./evidence-runner.ts";
 import { findEnvironment, ENVIRONMENT_GONE } from "./session/environment.ts";
 import { readPermissionChanges, readSpokenMessages } from "./session/process-history.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
@@ -35,15 +37,18 @@ export class EffectRunner {
   #process: AgentProcess | undefined;
   /** The last two processes, because an exited process still gets the acknowledgement of its exit. */
   #known: readonly { readonly id: string; readonly process: AgentProcess }[] = [];
+  readonly #evidence: EvidenceRunner;
   #partial = "";
   /** Aborted to end the wait for a slot. */
   #leaveQueue = new AbortController();
 
   constructor(options: EffectRunnerOptions) {
     this.#options = options;
+    this.#evidence = new EvidenceRunner(options);
   }
 
   async perform(effect: OutwardEffect, state: SessionState, stored: StoredBatch): Promise<void> {
+    if (isEvidenceEffect(effect)) return this.#see(effect, state);
     switch (effect.type) {
       case "start":
         return this.#start(effect, state);
@@ -56,7 +61,7 @@ export class EffectRunner {
       case "control":
         return void this.#control(effect);
       case "answer":
-        return this.#process?.answer(effect.requestId, effect.decision);
+        return this.#answer(effect);
       case "answer-again":
         return this.#answerAgain(effect);
       case "interrupt":
@@ -69,6 +74,16 @@ export class EffectRunner {
       case "kill":
         return this.kill();
     }
+  }
+
+  #answer({ decision, requestId }: EffectOf<"answer">): void {
+    this.#process?.answer(requestId, decision);
+  }
+
+  /** Not awaited: what the server sees comes back as an input. */
+  #see(effect: EvidenceEffect, state: SessionState): void {
+    const seen = this.#evidence.perform(effect, state);
+    if (effect.type === "baseline") this.#process?.holdTools(seen);
   }
 
   /** Returns `undefined` if the risk cannot be determined, or `requestId` is not open. */
@@ -93,6 +108,11 @@ export class EffectRunner {
   /** Text that Claude Code is writing at the moment. */
   get partial(): string {
     return this.#partial;
+  }
+
+  /** Resolves once no look at the end of a turn is under way. */
+  get looked(): Promise<void> {
+    return this.#evidence.looked;
   }
 
   kill(): void {
@@ -156,7 +176,8 @@ export class EffectRunner {
     if (process.phase === "none" || !process.shim) return;
     const { line = 0, shim } = process;
     const { backend, epoch, runtime, sessionId } = this.#options;
-    const open = requests.map(({ requestId }) => requestId);
+    // Claude Code knows nothing of a request for the commands of a verification.
+    const open = requests.filter(({ toolName }) => toolName !== VERIFICATION_TOOL).map(({ requestId }) => requestId);
     const spoken = await readSpokenMessages(backend.log, sessionId, state).catch(() => []);
     const changes = readPermissionChanges(backend.log, sessionId);
     // Rejects if the changes cannot be read: without the rules that answers have added, the process must not go on.

@@ -13,11 +13,12 @@ import { suspendWhenIdle } from "./step/suspend.ts";
 import { onSignal } from "./step/signals.ts";
 import { elapse } from "./step/time.ts";
 import { endProcess } from "./step/starting.ts";
-import { endTurn, holdQueue } from "./step/turn.ts";
+import { holdQueue } from "./step/turn.ts";
+import { endNow, followRequest, onEvidence } from "./step/verify.ts";
 import { attend, elapseAttendance } from "./step/unattended.ts";
 
 export { nextDeadline } from "./step/deadlines.ts";
-export type { ControlOutcome, Effect, Happening, Input } from "./step/draft.ts";
+export type { ControlOutcome, Effect, Happening, Input, JudgedVerification } from "./step/draft.ts";
 
 export interface Step {
   state: SessionState;
@@ -82,6 +83,12 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
     case "tick":
       onTick(draft);
       break;
+    case "baseline":
+    case "judged":
+    case "verified":
+    case "looked":
+      onEvidence(draft, input);
+      break;
     case "attended":
       attend(draft);
       break;
@@ -98,6 +105,7 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
       onShutdown(draft);
       break;
   }
+  followRequest(draft);
   suspendWhenIdle(draft);
   forgetSenders(state);
   return { state: draft.state, events: draft.events, effects: draft.effects };
@@ -138,7 +146,7 @@ function onShutdown(draft: Draft): void {
   const { effects, state } = draft;
   const message = "The server was shut down in the middle of the turn. Reply to the session to go on.";
   holdQueue(draft);
-  if (state.turn) endTurn(draft, state.turn, { outcome: "interrupted", errorSubtype: "shutdown", message }, "shutdown");
+  if (state.turn) endNow(draft, state.turn, { outcome: "interrupted", errorSubtype: "shutdown", message }, "shutdown");
   // Leaves the process in phase `ending`, so that the next owner does not resume the session beside it.
   if (state.process.phase === "ending") effects.push({ type: "stop" });
   endProcess(draft);

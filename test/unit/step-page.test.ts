@@ -5,6 +5,7 @@ import { type FailureCategory, TurnOutcome } from "../../src/domain/turn.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { typeOfEnd } from "../../src/view/result.ts";
 import { inputFor, STATE_NAMES, walkTo } from "../kit/step/cases.ts";
+import { heard } from "../kit/step/evidence-cases.ts";
 import { ABORTED, API_ERROR, requestOf, resultSignal, SECOND, summarizeStep, Walk } from "../kit/step/walk.ts";
 
 /** Compares each table of `docs/states.md` with the behaviour of `step` and `statusOf`. */
@@ -69,6 +70,11 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
   "Claude Code did not come up within sessionInitTimeoutMs": () =>
     new Walk().prompt("p1").hear({ type: "admitted" }).due().hear(KILLED),
   "Claude Code could not be started": () => new Walk().prompt("p1").hear({ type: "exited", code: 1, signal: null }),
+  "commands of its verification still fail at the end": () =>
+    heard(
+      running({ verify: { commands: ["make check"], attempts: 0, timeoutMs: SECOND } }).hear(result(), IDLE),
+      "commands lost",
+    ),
   "a hook blocked the prompt": () => running().hear(result({ failure: failure("prompt_blocked", "request") }), IDLE),
   "a hook ended the turn": () => running().hear(result({ failure: failure("hook_stopped", "configuration") }), IDLE),
   "a command such as /compact failed": () =>
@@ -119,7 +125,7 @@ describe("docs/states.md", () => {
     const rows = table("Status", "Turn runs");
     expect(rows.map(([status]) => status)).toEqual(SessionStatus.options);
     const yes = (is: boolean) => (is ? "yes" : "no");
-    const ofPrompts = STATE_NAMES.map(walkTo).filter(({ state }) => state.turn?.origin !== "self");
+    const ofPrompts = STATE_NAMES.map(walkTo).filter((walk) => !letsPromptsWait(walk));
     for (const row of rows) {
       const walks = ofPrompts.filter((walk) => walk.status === row[0]);
       expect(walks.length).toBeGreaterThan(0);
@@ -133,17 +139,22 @@ describe("docs/states.md", () => {
     }
   });
 
-  it("docs/states.md describes that a prompt during a turn of Claude Code's own waits", () => {
+  it("docs/states.md describes that a prompt waits if its sender could not know of the turn", () => {
     expect(PAGE.replaceAll(/\s+/g, " ")).toContain(
       "A prompt sent during such a turn is not refused: it waits and runs afterwards.",
     );
-    const self = STATE_NAMES.map(walkTo).filter(({ state }) => state.turn?.origin === "self");
-    expect(self.length).toBeGreaterThan(0);
+    const self = STATE_NAMES.map(walkTo).filter(letsPromptsWait);
+    expect(new Set(self.map(({ state }) => state.turn?.origin))).toEqual(new Set(["prompt", "self", "verify"]));
     expect(self.map((walk) => summarizeStep(walk.take(inputFor(walk, "prompt")).last))).toEqual(
       self.map(() => "prompt.queued ok"),
     );
   });
 });
+
+/** True during a turn that is not of a prompt, or whose prompt is done. */
+function letsPromptsWait({ state: { turn } }: Walk): boolean {
+  return turn !== null && (turn.origin !== "prompt" || turn.settling?.phase === "look");
+}
 
 function findFate({ log, state }: Walk, promptId: string): string {
   if (state.turn?.id === promptId) return "run";

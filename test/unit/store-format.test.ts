@@ -4,6 +4,7 @@ import { z } from "zod";
 import { SessionPolicy } from "../../src/domain/approvals/session-policy.ts";
 import { SessionEvent } from "../../src/domain/event.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { initialState, SessionState, statusOf } from "../../src/domain/session.ts";
 import { createFormat, NewerFormatError, STATE, type Version, VERSIONS } from "../../src/store/format.ts";
 import { StoreFile } from "../kit/store/files.ts";
@@ -79,6 +80,10 @@ describe.each(versions)("sessions stored in format version %i", (version) => {
         // Claude Code continues a turn with `rerun` without a push of the prompt.
         node.runtime.lastProcess(id).promptId = state.turn.awaiting[0] ?? "";
         node.runtime.lastProcess(id).finish();
+      } else if (state.turn?.settling) {
+        // The work is over: only the approval of its commands may be missing.
+        for (const { requestId } of state.requests)
+          await node.engine.answer(LOCAL_CALLER, id, { requestId, decision: "deny", by: "caller" });
       } else if (state.turn) await finished(id, (call) => call.startsWith("push"));
       await finished(id, (call) => call === "push go on");
       return node.waitForEvent(id, "turn.ended", turns + (state.turn ? 2 : 1));

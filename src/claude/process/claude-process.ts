@@ -11,10 +11,10 @@ import { deniedBySettings, unreadSettings } from "./permissions.ts";
 import { AliveThrottle, sendControl, withLastWords, messageOf, settlesWithin } from "./control.ts";
 import { CostWatch } from "./cost-watch.ts";
 import { AsyncQueue, userMessage } from "./input.ts";
-import { delayUntil, type LaunchPlan, type ProcessContext } from "./launch.ts";
+import { delayUntil, type LaunchFacts, type ProcessContext } from "./launch.ts";
 import { OpenRequests } from "./open-requests.ts";
 import { withReason } from "./reason.ts";
-import { fileGuard } from "./hooks.ts";
+import { fileGuard, ToolHold } from "./hooks.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
 import { StartError } from "../start-error.ts";
@@ -37,8 +37,6 @@ const CONTROL_MS = 30_000;
 /** Wait for output after the exit, ms: children of a killed process can hold its output pipe open. */
 const LAST_WORDS_MS = 2000;
 
-type LaunchFacts = Pick<LaunchPlan, "attached" | "missing" | "resumed">;
-
 /** Runs a Claude Code in streaming mode. */
 export class ClaudeProcess implements AgentProcess {
   readonly #context: ProcessContext;
@@ -60,6 +58,8 @@ export class ClaudeProcess implements AgentProcess {
   readonly #alive = new AliveThrottle();
   readonly #background: Background;
   readonly #killSwitch = new KillSwitch();
+  readonly #toolHold = new ToolHold();
+  readonly holdTools = (until: Promise<unknown>): void => this.#toolHold.waitFor(until);
 
   constructor(context: ProcessContext) {
     this.#context = context;
@@ -202,7 +202,7 @@ export class ClaudeProcess implements AgentProcess {
     const running = await start({
       prompts: delayUntil(Promise.all([this.#recorded, cost.startKnown]), this.#input),
       ...this.#requests.bindings(began),
-      guard: fileGuard(began),
+      guard: this.#toolHold.guard(fileGuard(began)),
       onSpawned,
       signal: this.#killSwitch.signal,
       epoch: this.#context.epoch,

@@ -14,6 +14,7 @@ import { isKeptByClaude } from "../../security/claude-own-files.ts";
 import { namedPaths } from "../../security/file-tools.ts";
 import { normalPath } from "../../security/normal-path.ts";
 import { refusesPeers } from "../../domain/approvals/peer-message.ts";
+import { settlesWithin } from "./control.ts";
 import type { Confirm } from "./open-requests.ts";
 import { peerMessageGuard } from "./peer-messages.ts";
 import { skillGuard, strictest } from "./skill-commands.ts";
@@ -82,6 +83,25 @@ export function hooksByEvent(
 }
 
 const REFUSED = "This server refuses messages of other sessions (PeerMessage is in none of its rules).";
+
+/** Maximum time for which a tool use waits, ms. */
+const HOLD_MS = 2_000;
+
+/** Lets tool uses wait until the server has seen the folders, so that no change of a turn comes before the look. */
+export class ToolHold {
+  #until: Promise<unknown> = Promise.resolve();
+
+  waitFor(until: Promise<unknown>): void {
+    this.#until = until;
+  }
+
+  guard(guard: HookCallback): HookCallback {
+    return async (...call) => {
+      await settlesWithin(HOLD_MS, this.#until);
+      return guard(...call);
+    };
+  }
+}
 
 interface GuardContext {
   readonly folders: Folders;

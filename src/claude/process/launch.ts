@@ -147,3 +147,6 @@ async function askAgents(query: Query): Promise<string[] | undefined> {
   const initialized = await query.initializationResult().catch(() => undefined);
   return initialized?.agents.map(({ name }) => name);
 }
+
+/** Facts that the first signal of a process reports. */
+export type LaunchFacts = Pick<LaunchPlan, "attached" | "missing" | "resumed">;

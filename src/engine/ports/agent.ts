@@ -10,6 +10,8 @@ import type { Identity, Origin, ShimRef } from "../../domain/process.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 
+import type { CheckRunner, FolderWatch, JudgedCommand } from "./evidence.ts";
+
 /** The engine's port to Claude Code. */
 
 /** Signals from a process of Claude Code, in the engine's words. */
@@ -64,11 +66,9 @@ export type AgentSignal =
   | { type: "exited"; code: number | null; signal: string | null; error?: string; subtype?: string };
 
 /** Assessment of a request with changed input (`updatedInput`). */
-export interface Judgement extends Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk"> {
+export interface Judgement extends JudgedCommand {
   /** Deny rules of the session, from its options and Claude Code's settings, in Claude Code's syntax. */
   readonly denying: readonly string[];
-  /** Absolute paths that a shell command could mean, as far as the text shows. */
-  readonly mentions?: readonly string[];
 }
 
 /** A running Claude Code. Apart from `control` and `judge`, no method throws or blocks; outcomes arrive as signals. */
@@ -79,6 +79,8 @@ export interface AgentProcess {
   answer(requestId: string, decision: Decision): void;
   /** Resolves with `undefined` for a request that is not open; rejects if the risk cannot be determined. */
   judge(requestId: string, input: JsonObject): Promise<Judgement | undefined>;
+  /** Lets every tool use wait for `until`, at most 2 s. */
+  holdTools(until: Promise<unknown>): void;
   interrupt(): void;
   /** Stops in steps: interrupt, end of input, close, and SIGKILL to the whole tree at the end of the time limits. */
   stop(): void;
@@ -240,6 +242,8 @@ export interface AgentRuntime {
    */
   plan(request: StartRequest): Promise<StartPlan>;
   readonly spares: Spares;
+  readonly folders: FolderWatch;
+  readonly checks: CheckRunner;
   /**
    * Checks folders that an answer would open to a running process. Refuses them as `plan` does; for a principal confined to
    * folders, resolves with their real paths.

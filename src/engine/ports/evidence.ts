@@ -1,14 +1,20 @@
+import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
+import type { Principal } from "../../domain/principal.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Comparison, Snapshot } from "../../domain/receipt.ts";
 import type { VerifiedCommand } from "../../domain/verification.ts";
-import type { AgentStart, Judgement, PlacedSession } from "./agent.ts";
 
 /** The engine's ports to what happened: the folders of a session, and the commands of a verification. */
 
 /** Session whose folders are watched: its own and the additional ones. */
-export type WatchedSession = Omit<PlacedSession, "options"> & {
+export interface WatchedSession {
+  readonly principal: Principal;
+  readonly policy: SessionPolicy;
+  /** Environment record of its processes; "" is the server's own. */
+  readonly environmentId: string;
   readonly options: Pick<SessionOptions, "additionalDirectories" | "cwd" | "env">;
-};
+}
 
 /** The engine's port to the folders of a session. No method rejects; none changes a folder or starts a program of a repository. */
 export interface FolderWatch {
@@ -37,13 +43,17 @@ export interface FolderWatch {
  * Session in whose folder and environment commands run. `processTag` is of the run, not of Claude Code: `endLeftover` ends all
  * processes of a tag.
  */
-export type CheckedSession = Pick<
-  AgentStart,
-  "environmentId" | "options" | "policy" | "principal" | "processTag" | "sessionId"
->;
+export interface CheckedSession extends WatchedSession {
+  readonly sessionId: string;
+  readonly options: SessionOptions;
+  readonly processTag: string;
+}
 
-/** Assessment of one command, as of a request for `Bash`. */
-export type JudgedCommand = Omit<Judgement, "denying">;
+/** Assessment of a command, as of a request for `Bash`. */
+export interface JudgedCommand extends Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk"> {
+  /** Absolute paths that a shell command could mean, as far as the text shows. */
+  readonly mentions?: readonly string[];
+}
 
 /** Result of a run. `commands` ends with the first command that is red. */
 export interface CheckOutcome {

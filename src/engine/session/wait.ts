@@ -11,6 +11,9 @@ const NEWS = new Set<StoredEvent["type"]>([
   "session.closed",
 ]);
 
+/** Events that tell a caller nothing: the receipt is part of the result. */
+const QUIET = new Set<StoredEvent["type"]>(["turn.baseline", "turn.receipt"]);
+
 /** Interval at which a waiting call checks that the owner lives, ms. */
 const LOOK_MS = 1_000;
 
@@ -84,7 +87,7 @@ interface Wait {
 async function waitForSession(backend: SessionBackend, { sessionId, cursor, until, signal }: Wait): Promise<boolean> {
   if ((await backend.rows.principalOf(sessionId)) === undefined) return true;
   for await (const event of backend.log.tail(sessionId, cursor, signal)) {
-    if (until === "event") return true;
+    if (until === "event" && !QUIET.has(event.type)) return true;
     if (until === "news" && NEWS.has(event.type) && !(await isRuled(backend, sessionId, event))) return true;
     // A past end may not be the last: another turn may have begun since.
     if (event.type === "turn.ended" || event.type === "session.closed") {

@@ -3,18 +3,19 @@ import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import type { TurnLimits } from "../../domain/prompt.ts";
 import type { Decision } from "../../domain/permission.ts";
-import { promptsOf, type QueuedPrompt, type Sender, type SessionState } from "../../domain/session.ts";
+import { promptsOf, type Sender, type SessionState } from "../../domain/session.ts";
 import { changedInputObjection } from "./requests/changed-input.ts";
 import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { CLIENT_GONE, closeSession, dropPrompt, interruptedBy, interruptTurn } from "./stop.ts";
 import { replyToRetry, KEYS_KEPT, noteKey } from "./keys.ts";
-import { hasRoom, mayTake, noteEnvironment, noteSender, senderOf } from "./senders.ts";
+import { hasRoom, mayTake, noteEnvironment, queuedPrompt, senderOf } from "./senders.ts";
 import { extend, answerObjection } from "./requests/approval-chain.ts";
 import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
 import { cancelSuspend } from "./suspend.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
+import { goOn, onVerify } from "./verify.ts";
 import { attend } from "./unattended.ts";
 
 /** Maximum number of waiting prompts, to keep the state small. */
@@ -61,7 +62,7 @@ function refuseRewind(draft: Draft, command: Command): void {
 function carryOut(draft: Draft, command: Command, changed: ChangedInput): void {
   switch (command.kind) {
     case "verify":
-      return refuse(draft, command, "INVALID_ARGUMENT", "Verification on demand is not available yet.");
+      return onVerify(draft, command);
     case "prompt":
       return onPrompt(draft, command);
     case "answer":
@@ -110,23 +111,18 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const sender = senderOf(draft, command.data);
   const objection = promptObjection(draft, command.data, sender);
   if (objection) return refuse(draft, command, objection.code, objection.message);
-  const beside = { ...(attachments && { attachments }), ...(via !== undefined && { via }) };
+  const { limits, verify } = command.data;
+  const beside = { ...(attachments && { attachments }), ...(via !== undefined && { via }), ...(verify && { verify }) };
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...beside } });
   noteKey(state, command, eventId);
   if (state.suspendReason !== "forbidden") cancelSuspend(state);
-  const { limits, resumeAt } = command.data;
   noteReach(state, limits);
   attend(draft);
-  const prompt: QueuedPrompt = {
-    promptId,
-    eventId,
-    ...(limits && { limits }),
-    ...(resumeAt !== undefined && { resumeAt }),
-    ...noteSender(state, sender),
-  };
+  const prompt = queuedPrompt(state, command.data, eventId, sender);
   if (!mayTake(draft, sender) && (state.turn ?? state.background.length > 0)) noteWaiting(draft);
   if (whenBusy === "steer" && canSteer(state)) {
     // Claude Code reads the prompt at the next tool boundary or right after its answer; the turn ends after both.
+    goOn(draft);
     steer(draft, prompt);
   } else {
     state.queue.push(prompt);
@@ -159,8 +155,9 @@ function promptObjection(draft: Draft, prompt: CommandOf<"prompt">["data"], send
       "resumeSessionAt: the session keeps no transcript to go back in (persistSession: false). Leave it out.";
     return { code: "INVALID_ARGUMENT", message };
   }
-  // A prompt during a turn of origin `self` always waits, because no caller could know of the turn.
-  if (state.turn?.origin === "prompt" && (prompt.whenBusy ?? "reject") === "reject") {
+  // A prompt waits during a turn of origin `self`, of which no caller could know, and while the server looks at the folders.
+  const isBusy = state.turn?.origin === "prompt" && state.turn.settling?.phase !== "look";
+  if (isBusy && (prompt.whenBusy ?? "reject") === "reject") {
     const advice = "Wait for its end with claude_code_check (until: end), or send it with whenBusy queue or steer.";
     return { code: "SESSION_BUSY", message: `The session is busy with another prompt. ${advice}` };
   }

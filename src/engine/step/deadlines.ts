@@ -1,5 +1,5 @@
 import type { OpenRequest } from "../../domain/permission.ts";
-import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
+import type { SessionState, Turn } from "../../domain/session.ts";
 import { policyOfTurn } from "../policy/turn-policy.ts";
 import type { Policy } from "../policy/policy.ts";
 import { denyRequest } from "./requests/requests.ts";
@@ -7,20 +7,18 @@ import { expireSession } from "./stop.ts";
 import type { Draft } from "./draft.ts";
 import { escalate } from "./requests/approval-chain.ts";
 import { endProcess } from "./starting.ts";
-import { endTurn, tellToContinue, stoppedEnding } from "./turn.ts";
+import { endTurn, tellToContinue, stoppedEnding, type LimitReason } from "./turn.ts";
+import { giveUpSettling, stopSettling } from "./verify.ts";
 import { beginUnattended, endUnattended, unattendedDue } from "./unattended.ts";
 
 /** Maximum time until Claude Code begins to rerun a lost turn, ms; usually under 1 s. */
 const RERUN_MS = 5_000;
 
-/** Reasons for which the server stops a turn. */
-type LimitReason = Exclude<StopReason, "subagents">;
-
 type Due =
   | { kind: "request"; request: OpenRequest }
   | { kind: "turn"; turn: Turn; reason: LimitReason }
   | { kind: "kill"; turn: Turn }
-  | { kind: "go-on"; turn: Turn }
+  | { kind: "go-on" | "settle"; turn: Turn }
   | { kind: "idle" | "unattended" | "unattended-over" };
 /** `leftMs`: time awake until the deadline is due, ms. */
 type Deadline = Due & { leftMs: number };
@@ -59,7 +57,8 @@ function startLeftMs(process: { startingMs?: number; waiting?: boolean }, { init
 }
 
 function turnDeadlines({ requests, process }: SessionState, turn: Turn, policy: Policy): Deadline[] {
-  const { stopping } = turn;
+  const { settling, stopping } = turn;
+  if (settling) return settlingDeadlines(requests, turn, policy);
   if (stopping) {
     return stopping.killed ? [] : [{ leftMs: policy.stopGraceMs - stopping.forMs, kind: "kill", turn }];
   }
@@ -82,6 +81,21 @@ function turnDeadlines({ requests, process }: SessionState, turn: Turn, policy: 
     // Comes last, so that a turn over one of its limits is not told to go on.
     ...silence,
   ];
+}
+
+/** Maximum time of a look at the folders, or of an assessment of commands, ms. Both take less, unless a disk hangs. */
+const SETTLE_MS = 10_000;
+
+/** Inactivity is no limit here, because Claude Code is silent while the server verifies. */
+function settlingDeadlines(requests: readonly OpenRequest[], turn: Turn, policy: Policy): Deadline[] {
+  const { forMs = 0, phase } = turn.settling ?? {};
+  if (phase === "look" || phase === "judge") return [{ leftMs: SETTLE_MS - forMs, kind: "settle", turn }];
+  if (requests.length > 0) return [];
+  const { ranMs } = turn.clock;
+  const turnMs = turn.prompt?.limits?.turnMs ?? policy.turnMs;
+  const timeout: Deadline[] =
+    turnMs === undefined ? [] : [{ leftMs: turnMs - ranMs, kind: "turn", turn, reason: "timeout" }];
+  return [...timeout, { leftMs: policy.turnMaxMs - ranMs, kind: "turn", turn, reason: "time_limit" }];
 }
 
 /** Returns the time awake until the next deadline, ms; `undefined` without a deadline. */
@@ -107,6 +121,9 @@ export function onTick(draft: Draft): void {
       case "go-on":
         if (draft.state.turn === deadline.turn && !deadline.turn.stopping) tellToContinue(draft, deadline.turn);
         break;
+      case "settle":
+        giveUpSettling(draft, deadline.turn);
+        break;
       case "idle":
         closeIdleProcess(draft);
         break;
@@ -130,6 +147,7 @@ function expireRequest(draft: Draft, request: OpenRequest): void {
 }
 
 export function stopTurn(draft: Draft, turn: Turn, reason: LimitReason): void {
+  if (turn.settling) return stopSettling(draft, turn, reason, "server");
   // The first of several limits passed at once decides.
   if (turn.stopping || draft.state.turn !== turn) return;
   // Claude Code has not seen the prompt yet, so there is nothing to stop.

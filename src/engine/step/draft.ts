@@ -3,11 +3,13 @@ import type { ControlRequest } from "../../domain/control.ts";
 import type { ErrorCode, Refusal } from "../../domain/error.ts";
 import type { SessionEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import type { Decision } from "../../domain/permission.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+import type { Decision, PermissionMode } from "../../domain/permission.ts";
 import type { Reach } from "../../domain/attendance.ts";
+import type { Receipt, Snapshot } from "../../domain/receipt.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { AgentSignal, Judgement } from "../ports.ts";
+import type { AgentSignal, CheckOutcome, JudgedCommand, Judgement } from "../ports.ts";
 
 /** Everything that can happen to a session. */
 export type Happening =
@@ -17,6 +19,13 @@ export type Happening =
   | { type: "signal"; processId: string; signal: AgentSignal; line?: number }
   /** Outcome of a control request that the process was given. */
   | { type: "controlled"; commandId: string; by: string; request: ControlRequest; outcome: ControlOutcome }
+  /** State of the folders before a turn. `between`: files changed since the last receipt. */
+  | { type: "baseline"; turnId: string; before: Snapshot; between?: number }
+  /** Commands of the verification, assessed; or the reason, in sentences, why none may run. */
+  | ({ type: "judged"; turnId: string; number: number } & JudgedVerification)
+  | { type: "verified"; turnId: string; number: number; outcome: CheckOutcome }
+  /** `seen` is absent if the log of the turn could not be read. */
+  | { type: "looked"; turnId: string; number: number; seen?: { receipt: Receipt; after: Snapshot } }
   | { type: "tick" }
   /** A client waits on, reads or follows the session. */
   | { type: "attended" }
@@ -36,6 +45,16 @@ export type Happening =
  * previous input, as measured by the owner; 0 for the first input of an owner, because time without an owner does not count.
  */
 export type Input = Happening & { at: number; elapsedMs: number };
+
+/** Assessment of the commands of a verification. `of`: maximum number of runs. */
+export type JudgedVerification =
+  | { readonly refused: string }
+  | {
+      readonly commands: readonly { readonly command: string; readonly judged: JudgedCommand }[];
+      readonly of: number;
+      readonly own: Pick<SessionOptions, "allowedTools" | "disallowedTools">;
+      readonly mode: PermissionMode;
+    };
 
 export type ControlOutcome = { ok: true; data: JsonObject } | { ok: false; refusal: Refusal };
 
@@ -58,6 +77,17 @@ export type Effect =
   | { type: "stop-tasks"; taskIds: readonly string[] }
   | { type: "stop" }
   | { type: "kill" }
+  /** Look at the folders before the first tool call of the turn. */
+  | { type: "baseline"; turnId: string }
+  /** Assess the commands of the turn's verification. */
+  | { type: "judge"; turnId: string; number: number }
+  /** End what a dead owner has left of the commands, then run them. */
+  | { type: "verify"; turnId: string; number: number }
+  | { type: "stop-checks" }
+  /** Compare the folders, and write the receipt. */
+  | { type: "look"; turnId: string; number: number }
+  /** The turn has ended: drop all that is kept for it. */
+  | { type: "forget"; turnId: string }
   | { type: "reply"; commandId: string; reply: CommandReply };
 
 /** A step in the making. The functions of this folder change `state` and add to `events` and `effects`. */

@@ -5,8 +5,9 @@ import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft, type Happening } from "./draft.ts";
 import { addLostWork, forMsAtStop, isEndedBySelf } from "./subagents.ts";
 import { restartIdleClock } from "./time.ts";
-import { restartProcess } from "./starting.ts";
-import { endingOf, endTurn, holdQueue, push, runNext, runPending, type Ending } from "./turn.ts";
+import { lookBefore, onInstalled, onInstalling, restartProcess } from "./starting.ts";
+import { endingOf, endTurn, holdQueue, mayRerun, push, runNext, runPending, type Ending } from "./turn.ts";
+import { settleAgain, settleTurn } from "./verify.ts";
 
 /** Handles the start, the exit and the takeover of a session's process. */
 
@@ -49,26 +50,6 @@ export function onProcessSignal(draft: Draft, signal: ProcessSignal): void {
   }
 }
 
-/** Until `installed` the process does not wait for a slot, so it takes no place in the queue. */
-function onInstalling(draft: Draft, { percent }: SignalOf<"installing">): void {
-  const { process } = draft.state;
-  if (process.phase !== "starting" || !process.waiting) return;
-  process.installing = true;
-  emitPrepared(draft, percent);
-}
-
-/** Emits an event, because a change of the state alone is not stored. */
-function onInstalled(draft: Draft): void {
-  const { process } = draft.state;
-  if (process.phase === "none" || !process.installing) return;
-  delete process.installing;
-  emitPrepared(draft, 100);
-}
-
-function emitPrepared(draft: Draft, percent: number): void {
-  emit(draft, { type: "notice", data: { kind: "waiting", message: `Preparing Claude Code, ${String(percent)} %` } });
-}
-
 /** Restarts the clocks, because the time until a slot was free does not count for the turn. */
 function onAdmitted(draft: Draft): void {
   const { at, state } = draft;
@@ -94,6 +75,7 @@ function onStarted(draft: Draft, { environmentId, missing, pid, resumed, shim, s
       "Claude Code has no transcript of this session's earlier prompts: it starts over under the same id.";
     emit(draft, { type: "notice", data: { kind: "warning", message } });
   }
+  lookBefore(draft);
   pushMissing(draft, resumed ? (missing ?? []) : undefined);
 }
 
@@ -128,11 +110,7 @@ function onExited(draft: Draft, { code, signal, error, subtype }: SignalOf<"exit
   const { state } = draft;
   const before = state.process;
   if (before.phase === "none") return;
-  const expected = before.phase === "ending" || state.turn?.stopping?.killed === true;
-  emit(draft, {
-    type: "process.exited",
-    data: { processId: before.id, code, signal, expected, ...(error !== undefined && { error }) },
-  });
+  emitExit(draft, before, { code, signal, error });
   state.process = { phase: "none" };
   // A process that is gone repeats no request.
   for (const answer of state.answered) delete answer.eventId;
@@ -143,11 +121,27 @@ function onExited(draft: Draft, { code, signal, error, subtype }: SignalOf<"exit
   endBackground(draft);
   // A prompt may have waited for the end of background work.
   if (!turn) return ephemeral ? expireSession(draft) : runNext(draft);
+  if (turn.settling) return ephemeral ? expireSession(draft, turn.settling.ending) : undefined;
   if (turn.pending && !finished && !ephemeral) return runPending(draft, turn, before.policy);
   const died = () => diedEnding(before.phase, turn, { code, signal, error, subtype });
-  const ending = addLostWork(finished ? endingOf(turn) : died(), turn, background);
-  if (ephemeral) expireSession(draft, ending);
-  else endTurn(draft, turn, ending);
+  endExited(draft, turn, addLostWork(finished ? endingOf(turn) : died(), turn, background));
+}
+
+function emitExit(
+  draft: Draft,
+  { id: processId, phase }: RunningProcess,
+  { code, error, signal }: Omit<Death, "subtype">,
+): void {
+  const expected = phase === "ending" || draft.state.turn?.stopping?.killed === true;
+  const why = error === undefined ? {} : { error };
+  emit(draft, { type: "process.exited", data: { processId, code, signal, expected, ...why } });
+}
+
+/** Ends a turn without its process. A lost turn that is run again has its receipt at the end of the second run. */
+function endExited(draft: Draft, turn: Turn, ending: Ending): void {
+  if (draft.policy.ephemeral) expireSession(draft, ending);
+  else if (mayRerun(draft, turn, ending)) endTurn(draft, turn, ending);
+  else settleTurn(draft, turn, ending);
 }
 
 /** Claude Code saves its cost at exit, unless killed. */
@@ -241,6 +235,7 @@ export function onAttached(draft: Draft): void {
   effects.push({ type: "reattach", processId: process.id });
   if (process.phase === "ending") effects.push({ type: "stop" });
   else if (turn) resend(draft, turn);
+  if (turn) settleAgain(draft, turn);
 }
 
 const OWNER_CHANGED =
@@ -248,6 +243,7 @@ const OWNER_CHANGED =
 
 function resend(draft: Draft, turn: Turn): void {
   const { stopping } = turn;
+  if (turn.settling) return;
   if (stopping) {
     const isLeft = isEndedBySelf(turn);
     stopping.forMs = isLeft ? forMsAtStop(draft) : 0;
@@ -280,7 +276,8 @@ function onLinesLost(draft: Draft, { lost }: SignalOf<"attached">): void {
 /** Ends the process, and its turn as lost. */
 function endLost(draft: Draft, error: string): void {
   const { process, savedCostUsd, turn } = draft.state;
-  if (process.phase === "none") return;
+  if (process.phase === "none") return turn ? settleAgain(draft, turn) : undefined;
+  const wasOver = turn?.settling !== undefined;
   endLeftover(draft, process);
   // Sets phase `live`, because a turn whose owner died is lost whatever the phase of its process.
   if (turn) draft.state.process = { ...process, phase: "live" };
@@ -291,6 +288,7 @@ function endLost(draft: Draft, error: string): void {
   onExited({ ...draft, policy }, { type: "exited", code: null, signal: null, error });
   // Nothing is known of the process saving its last cost, so `savedCostUsd` stays.
   draft.state.savedCostUsd = savedCostUsd;
+  if (turn && wasOver) settleAgain(draft, turn);
 }
 
 function endLeftover({ effects }: Draft, { id, pid, startedAt }: RunningProcess): void {

@@ -26,8 +26,25 @@ export function hasRoom({ senders = {} }: SessionState, sender: Sender): boolean
   return others.length < MAX_SENDERS && JSON.stringify([...others, sender]).length <= MAX_TEXT;
 }
 
+/** Returns the prompt as it waits, with the name of its sender. Event `eventId` holds its text. */
+export function queuedPrompt(
+  state: SessionState,
+  { limits, promptId, resumeAt, verify }: PromptData,
+  eventId: number,
+  sender: Sender,
+): QueuedPrompt {
+  return {
+    promptId,
+    eventId,
+    ...(limits && { limits }),
+    ...(resumeAt !== undefined && { resumeAt }),
+    ...(verify && { verify: true }),
+    ...noteSender(state, sender),
+  };
+}
+
 /** Stores `sender` in the state and returns its name there. */
-export function noteSender(state: SessionState, sender: Sender): Pick<QueuedPrompt, "sender"> {
+function noteSender(state: SessionState, sender: Sender): Pick<QueuedPrompt, "sender"> {
   const { senders = {} } = state;
   const text = JSON.stringify(sender);
   if (text === "{}") return {};

@@ -8,7 +8,8 @@ import { stopTurn } from "./deadlines.ts";
 import { isEndedBySelf, stopSubagents } from "./subagents.ts";
 import { countCost, isUnattendedOver } from "./unattended.ts";
 import { isProcessSignal, onProcessSignal } from "./process.ts";
-import { addCost, addResult, beginTurn, endingOf, finishTurn, runNext } from "./turn.ts";
+import { addCost, addResult, beginTurn, endingOf, runNext } from "./turn.ts";
+import { goOn, settleTurn } from "./verify.ts";
 import type { Turn } from "../../domain/session.ts";
 
 /** Bounds of background work in the state: number of tasks, and characters of each field. */
@@ -67,15 +68,16 @@ function isNews({ state }: Draft, signal: AgentSignal): signal is Exclude<AgentS
 /** Begins a turn, because Claude Code goes on by itself after background work has ended. */
 function onBusy(draft: Draft, { id }: SignalOf<"busy">): void {
   const { process, turn } = draft.state;
+  goOn(draft);
   if (!turn && process.phase !== "ending") beginTurn(draft, id);
 }
 
 function onIdle(draft: Draft, { agents = [] }: SignalOf<"idle">): void {
   const { turn } = draft.state;
   // The exit of a killed process ends the turn. Ended here, the next prompt would go to the dying process.
-  if (turn?.awaiting.length !== 0 || turn.stopping?.killed) return;
+  if (turn?.awaiting.length !== 0 || turn.stopping?.killed || turn.settling) return;
   if (agents.length > 0 && endingOf(turn).outcome !== "done") stopSubagents(draft, turn, agents);
-  else finishTurn(draft, turn);
+  else settleTurn(draft, turn);
 }
 
 function onMessage(draft: Draft, { message, toolUseId }: SignalOf<"message">): void {
@@ -134,6 +136,7 @@ function onAsked(draft: Draft, { request }: SignalOf<"asked">): void {
     return;
   }
   if (answerIfKnown(draft, request)) return;
+  goOn(draft);
   if (!turn) beginTurn(draft, request.requestId);
   openRequest(draft, request);
 }
@@ -187,7 +190,8 @@ function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, {
 /** Stops a turn that has spent `budgetUsd`. Each prompt has the budget anew; Claude Code's own count is per process. */
 function checkBudget({ at, effects, policy, state }: Draft, turn: Turn, costUsdTotal: number): void {
   const spent = turn.costUsd + Math.max(0, costUsdTotal - state.reportedCostUsd);
-  if (policy.budgetUsd === undefined || spent < policy.budgetUsd || turn.stopping || turn.pending) return;
+  if (policy.budgetUsd === undefined || spent < policy.budgetUsd || turn.stopping || turn.pending || turn.settling)
+    return;
   turn.stopping = { reason: "budget", by: "server", at, forMs: 0, killed: false };
   effects.push({ type: "interrupt" });
 }

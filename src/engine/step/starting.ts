@@ -1,7 +1,7 @@
 import type { AddedPolicy } from "../../domain/approvals/session-policy.ts";
 import type { QueuedPrompt, Turn } from "../../domain/session.ts";
 import { policyOfStart } from "../policy/turn-policy.ts";
-import type { Draft } from "./draft.ts";
+import { emit, type Draft } from "./draft.ts";
 import { findSender } from "./senders.ts";
 
 /** Requests the start and the end of a session's process. */
@@ -11,6 +11,12 @@ export function endProcess({ effects, state }: Draft): void {
   if (state.process.phase === "none" || state.process.phase === "ending") return;
   state.process = { ...state.process, phase: "ending" };
   effects.push({ type: "stop" });
+}
+
+/** Has the folders looked at before the first tool call of the turn. */
+export function lookBefore({ effects, policy, state: { turn } }: Draft): void {
+  if (!policy.receipts || !turn || turn.baselineEventId !== undefined) return;
+  effects.push({ type: "baseline", turnId: turn.id });
 }
 
 interface StartOptions {
@@ -45,4 +51,24 @@ export function restartProcess(draft: Draft, turn: Turn, before: { again: number
 
 export function resumeAtOf({ resumeAt }: QueuedPrompt): { resumeAt?: string } {
   return resumeAt === undefined ? {} : { resumeAt };
+}
+
+/** Until `installed` the process does not wait for a slot, so it takes no place in the queue. */
+export function onInstalling(draft: Draft, { percent }: { readonly percent: number }): void {
+  const { process } = draft.state;
+  if (process.phase !== "starting" || !process.waiting) return;
+  process.installing = true;
+  emitPrepared(draft, percent);
+}
+
+/** Emits an event, because a change of the state alone is not stored. */
+export function onInstalled(draft: Draft): void {
+  const { process } = draft.state;
+  if (process.phase === "none" || !process.installing) return;
+  delete process.installing;
+  emitPrepared(draft, 100);
+}
+
+function emitPrepared(draft: Draft, percent: number): void {
+  emit(draft, { type: "notice", data: { kind: "waiting", message: `Preparing Claude Code, ${String(percent)} %` } });
 }

@@ -2,6 +2,7 @@ import type { SessionState, Turn } from "../../domain/session.ts";
 import { emit, type Draft } from "./draft.ts";
 import { endProcess } from "./starting.ts";
 import { endTurn, type Ending, holdQueue } from "./turn.ts";
+import { endNow, stopSettling } from "./verify.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 
 type Closed = Omit<NonNullable<SessionState["closed"]>, "at">;
@@ -11,7 +12,7 @@ export function closeSession(draft: Draft, ending: Ending, closed: Closed): void
   const { at, effects, state } = draft;
   if (state.closed) return;
   state.closed = { ...closed, at };
-  if (state.turn) endTurn(draft, state.turn, ending, "cancel");
+  if (state.turn) endNow(draft, state.turn, ending, "cancel");
   for (const { promptId } of state.queue.splice(0)) {
     emit(draft, { type: "prompt.dropped", data: { promptId, reason: closed.reason } });
   }
@@ -49,6 +50,10 @@ export function interruptTurn(
   turn: Turn,
   { by, holdsQueue = true }: { readonly by: string; readonly holdsQueue?: boolean },
 ): void {
+  if (turn.settling) {
+    if (holdsQueue) holdQueue(draft);
+    return stopSettling(draft, turn, "interrupt", by);
+  }
   if (turn.stopping) return;
   const { at, effects, state } = draft;
   if (holdsQueue) holdQueue(draft);

@@ -27,9 +27,10 @@ function elapseTurn(turn: Turn, ms: number, standsStill: boolean): void {
   const { clock } = turn;
   clock.lastedMs += ms;
   if (turn.stopping) turn.stopping.forMs += ms;
+  if (turn.settling) turn.settling.forMs += ms;
   if (standsStill) return;
   clock.ranMs += ms;
-  clock.silentMs += ms;
+  clock.silentMs = turn.settling ? 0 : clock.silentMs + ms;
 }
 
 function elapseRequest(request: OpenRequest, ms: number, at: number): void {

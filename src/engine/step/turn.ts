@@ -3,11 +3,12 @@ import type { TurnEnded } from "../../domain/event.ts";
 import type { AnsweredBy } from "../../domain/permission.ts";
 import type { QueuedPrompt, SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
+import type { Verify } from "../../domain/verification.ts";
 import { roundUsd } from "../../domain/usage.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
 import { mayTake, findSender } from "./senders.ts";
-import { endProcess, resumeAtOf, startProcess } from "./starting.ts";
+import { endProcess, lookBefore, resumeAtOf, startProcess } from "./starting.ts";
 import { restartIdleClock } from "./time.ts";
 
 /** Outcome of a turn, without the figures of `turn.ended`. */
@@ -16,12 +17,27 @@ export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "
 /** Maximum number of warnings kept for a turn. */
 const MAX_WARNINGS = 5;
 
-export function beginTurn(draft: Draft, id: string, prompt?: QueuedPrompt): Turn {
+/**
+ * Begins a turn of `prompt`, of a verification on demand (`verify`), or of Claude Code itself, which starts from the folders as
+ * the last receipt has seen them.
+ */
+export function beginTurn(
+  draft: Draft,
+  id: string,
+  { prompt, verify }: { readonly prompt?: QueuedPrompt; readonly verify?: Verify | "own" } = {},
+): Turn {
   const { at, state } = draft;
   const promptIds = prompt ? [prompt.promptId] : [];
+  const origin = prompt ? "prompt" : verify ? "verify" : "self";
+  const own = typeof verify === "object" ? { verify } : {};
+  state.turnCount = (state.turnCount ?? 0) + 1;
+  const { lastReceiptEventId } = state;
   const turn: Turn = {
     id,
-    origin: prompt ? "prompt" : "self",
+    number: state.turnCount,
+    origin,
+    eventId: emit(draft, { type: "turn.started", data: { turnId: id, origin, promptIds: [...promptIds], ...own } }),
+    ...(origin === "self" && lastReceiptEventId !== undefined && { baselineEventId: lastReceiptEventId }),
     startedAt: at,
     clock: { lastedMs: 0, ranMs: 0, silentMs: 0 },
     awaiting: promptIds,
@@ -34,7 +50,7 @@ export function beginTurn(draft: Draft, id: string, prompt?: QueuedPrompt): Turn
   };
   state.turn = turn;
   if (prompt) noteLastSender(state, prompt);
-  emit(draft, { type: "turn.started", data: { turnId: id, origin: turn.origin, promptIds: [...promptIds] } });
+  else lookBefore(draft);
   return turn;
 }
 
@@ -46,7 +62,7 @@ function noteLastSender(state: SessionState, { sender }: QueuedPrompt): void {
 /** Begins the turn of `prompt` and hands the prompt to Claude Code. Starts a process if there is none. */
 export function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
   const isEnough = mayTake(draft, findSender(draft.state, prompt));
-  const turn = beginTurn(draft, prompt.promptId, prompt);
+  const turn = beginTurn(draft, prompt.promptId, { prompt });
   // A running process cannot go back in the conversation (`resumeAt`) or take stricter terms, so another process is needed.
   if (prompt.resumeAt !== undefined || !isEnough) endProcess(draft);
   if (draft.state.process.phase === "ending") turn.pending = true;
@@ -62,8 +78,9 @@ export function runPending(draft: Draft, turn: Turn, former: AddedPolicy | undef
 }
 
 /** Goes on with a lost turn by Claude Code's own means: finished tools are not run again, permissions are asked again. */
-function rerun(draft: Draft, prompt: QueuedPrompt, { lastToolUseId, steered }: Turn): void {
-  const turn = beginTurn(draft, `${prompt.promptId}.rerun`, prompt);
+function rerun(draft: Draft, prompt: QueuedPrompt, { baselineEventId, lastToolUseId, steered }: Turn): void {
+  const turn = beginTurn(draft, `${prompt.promptId}.rerun`, { prompt });
+  if (baselineEventId !== undefined) turn.baselineEventId = baselineEventId;
   turn.rerun = true;
   turn.unheard = true;
   if (steered) turn.steered = steered;
@@ -95,13 +112,14 @@ export function tellToContinue(draft: Draft, turn: Turn): void {
 }
 
 /** Derives another id from `uuid`, always the same: Claude Code does not run a prompt twice under one id. */
-function siblingOf(uuid: string): string {
+export function siblingOf(uuid: string, distance = 1): string {
   const last = Number.parseInt(uuid.slice(-1), 16);
-  return uuid.slice(0, -1) + ((last + 1) % 16).toString(16);
+  return uuid.slice(0, -1) + ((last + distance) % 16).toString(16);
 }
 
 function startAndPush(draft: Draft, prompt: QueuedPrompt): void {
   if (draft.state.process.phase === "none") startProcess(draft, { rerun: false, ...resumeAtOf(prompt) });
+  else lookBefore(draft);
   push(draft, prompt);
 }
 
@@ -161,17 +179,16 @@ function outcomeOf(result: AgentResult): NonNullable<Turn["last"]> {
   return { outcome: "failed", errorSubtype, ...(result.category && { category: result.category }) };
 }
 
-/** Ends the turn once Claude Code is idle, or gone after its result. `stopping` decides, otherwise the last result. */
-export function finishTurn(draft: Draft, turn: Turn): void {
-  endTurn(draft, turn, endingOf(turn));
-}
-
+/** Returns the ending of a turn whose Claude Code is idle, or gone after its result. `stopping` decides, otherwise the last result. */
 export function endingOf({ last, stopping }: Turn): Ending {
   if (stopping && stopping.reason !== "subagents") return stoppedEnding(stopping.reason, stopping.by);
   return last ?? { outcome: "done" };
 }
 
-export function stoppedEnding(reason: Exclude<StopReason, "subagents">, by: string): Ending {
+/** Reasons for which a turn is stopped before its work is over. */
+export type LimitReason = Exclude<StopReason, "subagents">;
+
+export function stoppedEnding(reason: LimitReason, by: string): Ending {
   switch (reason) {
     case "timeout":
       return timedOut("timeout", "limit", "The turn took longer than its timeout allows and was ended.");
@@ -224,6 +241,8 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
       isError: ending.outcome !== "done",
       ...(warnings.length > 0 && { warnings }),
       ...(turn.resultEventId !== undefined && { resultEventId: turn.resultEventId }),
+      ...(turn.receiptEventId !== undefined && { receiptEventId: turn.receiptEventId }),
+      ...(turn.verification?.eventId !== undefined && { verificationEventId: turn.verification.eventId }),
       durationMs: turn.clock.lastedMs,
       durationApiMs: turn.durationApiMs,
       numTurns: turn.numTurns,
@@ -234,6 +253,9 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
   });
   state.turn = null;
   state.lastOutcome = ending.outcome;
+  if (turn.receiptEventId === undefined) delete state.lastReceiptEventId;
+  else state.lastReceiptEventId = turn.receiptEventId;
+  if (draft.policy.receipts || turn.verification) draft.effects.push({ type: "forget", turnId: turn.id });
   restartIdleClock(draft);
   if (mayRerun(draft, turn, ending) && turn.prompt) return rerun(draft, turn.prompt, turn);
   if (ending.outcome === "lost") holdQueue(draft);
@@ -247,8 +269,10 @@ function warningsOf({ isEmpty = false, warnings = [] }: Turn, { outcome }: Endin
 }
 
 /** Never reruns a turn lost twice, because the turn itself may kill Claude Code. */
-function mayRerun({ policy, state }: Draft, turn: Turn, { outcome }: Ending): boolean {
+export function mayRerun({ policy, state }: Draft, turn: Turn, { outcome }: Ending): boolean {
   const isForbidden = state.suspendReason === "forbidden";
+  // A turn whose work is over was not to be run again when it ended.
+  if (turn.settling) return false;
   return outcome === "lost" && policy.onLost === "resume" && !turn.rerun && !state.closed && !isForbidden;
 }
 

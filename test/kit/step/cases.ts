@@ -1,5 +1,5 @@
 import type { AgentSignal } from "../../../src/engine/ports.ts";
-import type { Happening, Input } from "../../../src/engine/step.ts";
+import type { Input } from "../../../src/engine/step.ts";
 import {
   ABORTED,
   AGENT_TASK,
@@ -12,7 +12,8 @@ import {
   resultSignal,
   withElapsed,
 } from "./walk.ts";
-import { COMMANDS, forbidden, isCommand, type CommandName } from "./commands.ts";
+import { evidenceWalks, isOutcome, OUTCOMES, outcomeFor, type OutcomeName } from "./evidence-cases.ts";
+import { ANSWERS, COMMANDS, forbidden, isCommand, type CommandName } from "./commands.ts";
 import { SECOND, SHELL_TASK, SHIM, Walk } from "./walk.ts";
 
 const ASKED: AgentSignal = { type: "asked", request: requestOf("a1") };
@@ -183,6 +184,7 @@ const WALKS = {
   "cancelled, gone": () => running().command("cancel", { by: "caller", reason: "no need" }).hear(killed),
   "cancelled, shell at work": () => shell().command("cancel", { by: "caller" }),
   closed: () => done().command("close", { by: "caller" }).hear(ended),
+  ...evidenceWalks({ running, settled, interrupted, done, ending, shimRunning }),
 } satisfies Record<string, () => Walk>;
 
 export type StateName = keyof typeof WALKS;
@@ -234,31 +236,9 @@ const SIGNALS = {
 } satisfies Record<string, AgentSignal>;
 
 type SignalName = keyof typeof SIGNALS;
-const OF = { commandId: "c9", by: "caller" } as const;
-
-/** Outcomes of control requests to Claude Code. */
-const ANSWERS = {
-  "has chosen": { ...OF, request: { do: "configure", model: "opus" }, outcome: { ok: true, data: {} } },
-  "has not chosen": {
-    ...OF,
-    request: { do: "configure", model: "?" },
-    outcome: { ok: false, refusal: { code: "INVALID_ARGUMENT", message: "no such model" } },
-  },
-  "has put files back": {
-    ...OF,
-    request: { do: "rewind", promptId: "p1", dryRun: false },
-    outcome: { ok: true, data: { filesChanged: ["a"] } },
-  },
-  "would put files back": {
-    ...OF,
-    request: { do: "rewind", promptId: "p1", dryRun: true },
-    outcome: { ok: true, data: { filesChanged: ["a"] } },
-  },
-} satisfies Record<string, Omit<Extract<Happening, { type: "controlled" }>, "type">>;
-
 type AnswerName = keyof typeof ANSWERS;
 const BARE = ["tick", "recovered", "recovered, may start", "attached", "shutdown"] as const;
-export type InputName = AnswerName | CommandName | SignalName | "tick when due" | (typeof BARE)[number];
+export type InputName = AnswerName | OutcomeName | CommandName | SignalName | "tick when due" | (typeof BARE)[number];
 
 /** Returns the input one second after the last; `tick when due` comes at the next deadline. */
 export function inputFor(walk: Walk, name: InputName): Input {
@@ -270,6 +250,7 @@ function momentFor(walk: Walk, name: InputName): Moment {
   if (name === "tick" || name === "recovered" || name === "attached" || name === "shutdown") return { type: name, at };
   if (name === "recovered, may start") return { type: "recovered", at, mayStart: true };
   if (name === "tick when due") return { type: "tick", at: walk.deadline ?? at };
+  if (isOutcome(name)) return { ...outcomeFor(walk, name), at };
   if (isAnswer(name)) return { type: "controlled", at, ...ANSWERS[name] };
   if (isCommand(name)) return commandInput(at, COMMANDS[name].kind, COMMANDS[name].data);
   return { type: "signal", at, processId: currentProcessId(walk.state), signal: SIGNALS[name] };
@@ -281,7 +262,13 @@ function isAnswer(name: string): name is AnswerName {
 
 /** Returns inputs of every kind, signals of an old process, and ticks around every deadline. */
 export function inputsFor(walk: Walk): [name: string, input: Input][] {
-  const names = [...Object.keys(COMMANDS), ...Object.keys(SIGNALS), ...Object.keys(ANSWERS), ...BARE] as InputName[];
+  const names = [
+    ...Object.keys(COMMANDS),
+    ...Object.keys(SIGNALS),
+    ...Object.keys(ANSWERS),
+    ...Object.keys(OUTCOMES),
+    ...BARE,
+  ] as InputName[];
   const at = walk.at + SECOND;
   const ofOthers = Object.entries(SIGNALS).map(([name, signal]): [string, Input] => [
     `${name}, of an old process`,

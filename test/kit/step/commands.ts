@@ -1,3 +1,4 @@
+import type { Happening } from "../../../src/engine/step.ts";
 import type { CommandKind, CommandOf } from "../../../src/domain/command.ts";
 
 import { BEGUN_POLICY } from "./walk.ts";
@@ -51,6 +52,12 @@ export const COMMANDS = {
   "delivered cut": said("delivered", { requests: [{ requestId: "a1", whole: false }] }),
   "delivered unknown": said("delivered", { requests: [{ requestId: "?", whole: true }] }),
   "prompt, queue": said("prompt", { ...GO_ON, whenBusy: "queue", limits: { turnMs: 5000, requestTimeoutMs: 1000 } }),
+  verify: said("verify", { by: "caller", turnId: "00000000-0000-4000-8000-000000000009" }),
+  "verify, commands given": said("verify", {
+    by: "caller",
+    turnId: "00000000-0000-4000-8000-000000000009",
+    verify: { commands: ["make"], attempts: 0, timeoutMs: 1000 },
+  }),
   "prompt, steer": said("prompt", { ...GO_ON, whenBusy: "steer" }),
   "prompt, from an earlier point": said("prompt", { ...GO_ON, whenBusy: "queue", resumeAt: "m1" }),
   "prompt, stricter": said("prompt", { ...GO_ON, ...STRICTER, whenBusy: "queue" }),
@@ -81,3 +88,25 @@ export type CommandName = keyof typeof COMMANDS;
 export function isCommand(name: string): name is CommandName {
   return name in COMMANDS;
 }
+
+const OF = { commandId: "c9", by: "caller" } as const;
+
+/** Outcomes of control requests to Claude Code. */
+export const ANSWERS = {
+  "has chosen": { ...OF, request: { do: "configure", model: "opus" }, outcome: { ok: true, data: {} } },
+  "has not chosen": {
+    ...OF,
+    request: { do: "configure", model: "?" },
+    outcome: { ok: false, refusal: { code: "INVALID_ARGUMENT", message: "no such model" } },
+  },
+  "has put files back": {
+    ...OF,
+    request: { do: "rewind", promptId: "p1", dryRun: false },
+    outcome: { ok: true, data: { filesChanged: ["a"] } },
+  },
+  "would put files back": {
+    ...OF,
+    request: { do: "rewind", promptId: "p1", dryRun: true },
+    outcome: { ok: true, data: { filesChanged: ["a"] } },
+  },
+} satisfies Record<string, Omit<Extract<Happening, { type: "controlled" }>, "type">>;

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type EventType, SessionEvent } from "../../../src/domain/event.ts";
 import { SessionState, SessionStatus, statusOf } from "../../../src/domain/session.ts";
+import { VERIFICATION_TOOL } from "../../../src/domain/verification.ts";
 import type { Policy } from "../../../src/engine/policy/policy.ts";
 import { type Effect, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
 import { elapse } from "../../../src/engine/step/time.ts";
@@ -60,7 +61,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
   },
   "requests are open only during a turn": ({ after }) => after.turn !== null || after.requests.length === 0,
   "a process that is ending or gone has no open requests": ({ after: { requests, process } }) =>
-    requests.length === 0 || process.phase === "live" || process.phase === "starting",
+    ["live", "starting"].includes(process.phase) || requests.every(({ toolName }) => toolName === VERIFICATION_TOOL),
   "the clock of a turn stands still during open requests and without a slot, and otherwise counts elapsed time": (
     the,
   ) => {
@@ -135,8 +136,13 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const ids = new Set(pushes.map((push) => push.promptId));
     return ids.size === pushes.length && pushes.every((push) => takes && runsOn(after, push.promptId));
   },
-  "a turn has a process, which is ending only if the turn waits for its exit": ({ after: { process, turn } }) =>
-    turn === null || (process.phase !== "none" && (!turn.pending || process.phase === "ending")),
+  "a turn has a process, which is ending only if the turn waits for its exit, unless its work is over": ({
+    after: { process, turn },
+  }) =>
+    turn === null ||
+    turn.settling !== undefined ||
+    turn.origin === "verify" ||
+    (process.phase !== "none" && (!turn.pending || process.phase === "ending")),
   "a process is started for a turn, or for a control request": ({ after, effects }) =>
     ofType(effects, "start").length === 0 || after.turn !== null || ofType(effects, "control").length === 1,
   "a starting process has a deadline": ({ after, policy }) =>
@@ -185,7 +191,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
   }) => {
     if (input.type !== "attached" || !canAttach(before)) return ofType(effects, "reattach").length === 0;
     const [first, ...others] = effects;
-    const told = new Set(["push", "interrupt", "kill", "stop"]);
+    const told = new Set(["push", "interrupt", "kill", "stop", "look", "judge"]);
     return (
       first?.type === "reattach" &&
       others.every(({ type }) => told.has(type)) &&

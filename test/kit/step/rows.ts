@@ -2,6 +2,7 @@ import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { InputName, StateName } from "./cases.ts";
 import { APPROVAL_CHAIN_ROWS } from "./approval-chain-rows.ts";
 import { ATTACHED_ROWS } from "./attached-rows.ts";
+import { EVIDENCE_ROWS } from "./evidence-rows.ts";
 import { SUBAGENT_ROWS } from "./subagent-rows.ts";
 import { UNATTENDED_ROWS } from "./unattended-rows.ts";
 
@@ -18,6 +19,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
   ...UNATTENDED_ROWS,
   ...SUBAGENT_ROWS,
   ...ATTACHED_ROWS,
+  ...EVIDENCE_ROWS,
   fresh: [
     ["suspend", "ok", "idle"],
     ["prompt", `${BEGINS} start push ok`, "running"],

@@ -18,6 +18,17 @@ import type {
 import { Moments } from "./moments.ts";
 import { requestOf, resultSignal } from "./walk.ts";
 
+const NOTHING = { folders: [] };
+const UNCHANGED = {
+  by: "tree" as const,
+  complete: true,
+  folders: [],
+  files: [],
+  commits: [],
+  gitFiles: [],
+  notSeen: [],
+};
+
 /** A Claude Code played by the test, in the engine's terms. */
 
 export class ScriptedProcess implements AgentProcess {
@@ -53,6 +64,8 @@ export class ScriptedProcess implements AgentProcess {
     this.#outlives = begins.some((signal) => signal.type === "attached" || (signal.type === "started" && signal.shim));
     if (begins.length > 0) queueMicrotask(() => this.say(...begins, { type: "ready" }));
   }
+
+  holdTools = (): void => undefined;
 
   push = ({ id, text }: { id: string; text: string }): void => {
     this.promptId = id;
@@ -153,6 +166,19 @@ export class ScriptedRuntime implements AgentRuntime {
   checkFolders = async (_: unknown, folders: readonly string[]) => Promise.resolve([...folders]);
   judge = async () => Promise.resolve({});
   workTree = async () => Promise.resolve(undefined);
+  /** Folders in which nothing ever changes. */
+  folders: AgentRuntime["folders"] = {
+    look: async () => Promise.resolve(NOTHING),
+    compare: async () => Promise.resolve({ ...UNCHANGED, after: NOTHING }),
+    differences: () => 0,
+    forget: async () => Promise.resolve(),
+  };
+  /** Commands that pass. */
+  checks: AgentRuntime["checks"] = {
+    refusal: () => undefined,
+    judge: async (_, commands) => Promise.resolve(commands.map(() => ({}))),
+    run: async () => Promise.resolve({ status: "passed", commands: [] }),
+  };
   installMissing: AgentRuntime["installMissing"] = async () => Promise.resolve();
   attach = async (): Promise<[]> => Promise.resolve([]);
   find = async (id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));

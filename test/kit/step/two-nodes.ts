@@ -19,7 +19,7 @@ export const LEASE_MS = 30_000;
 
 export const OPTIONS = { cwd: "/repo" };
 
-interface NodeOptions extends Partial<Pick<EngineOptions, "mask" | "unattended">> {
+interface NodeOptions extends Partial<Pick<EngineOptions, "mask" | "receipts" | "unattended">> {
   readonly bypass?: boolean;
   readonly limits?: Partial<EngineOptions["limits"]>;
 }
@@ -35,7 +35,7 @@ export class TestNode {
   constructor(
     backend: SessionBackend,
     clock: Clock,
-    { bypass = false, limits, mask = (event) => event, unattended }: NodeOptions = {},
+    { bypass = false, limits, mask = (event) => event, receipts = false, unattended }: NodeOptions = {},
   ) {
     this.backend = backend;
     const after: Clock["after"] = (ms, callback) => clock.after(ms, () => this.#dead || callback());
@@ -47,6 +47,7 @@ export class TestNode {
       clock: { now: () => clock.now(), tick: () => clock.tick(), after },
       log: { debug: silent, info: silent, warn: complain, error: complain },
       mask,
+      receipts,
       ...OPERATOR,
       limits: { ...OPERATOR.limits, ...limits },
       processLimits: { maxLive: 100, maxStarting: 100, maxBackground: 50 },

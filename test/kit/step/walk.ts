@@ -58,7 +58,7 @@ export const POLICY: Policy = {
   sessionApproves: "all",
   cwd: "/project",
   verify: undefined,
-  receipts: true,
+  receipts: false,
 };
 
 export const RESULT: AgentResult = {
@@ -255,6 +255,8 @@ function detailsOf(event: SessionEvent): (string | undefined)[] {
     return [event.data.behavior, event.data.by];
   }
   if (event.type === "request.passed") return [event.data.from, event.data.to, event.data.why];
+  if (event.type === "verification.started") return [`${String(event.data.attempt)}/${String(event.data.of)}`];
+  if (event.type === "verification.ended") return [event.data.verification.status];
   if (event.type === "process.exited") return event.data.expected ? ["expected"] : [];
   return event.type === "prompt.dropped" || event.type === "session.closed" ? [event.data.reason] : [];
 }

@@ -1,0 +1,48 @@
+import type { Turn } from "../../domain/session.ts";
+import { settleAllRequests } from "./requests/requests.ts";
+import { emit, type Draft, type Happening } from "./draft.ts";
+import { endTurn, type Ending } from "./turn.ts";
+
+/** Steps at the end of a turn: each begins an effect, whose outcome comes back as an input with the number of the phase. */
+
+type Phase = NonNullable<Turn["settling"]>["phase"];
+
+/** Begins a phase, and returns its number. */
+export function enterPhase(turn: Turn, phase: Phase, ending: Ending): number {
+  const number = (turn.phases ?? 0) + 1;
+  turn.phases = number;
+  turn.settling = { phase, number, forMs: 0, ending };
+  return number;
+}
+
+/** Returns the turn whose present phase an outcome belongs to, and its ending; `undefined` for the outcome of an earlier phase. */
+export function turnInPhase(
+  { state: { turn } }: Draft,
+  { number, turnId }: { readonly turnId: string; readonly number: number },
+): { readonly turn: Turn; readonly ending: Ending } | undefined {
+  const { ending, number: present } = turn?.settling ?? {};
+  return turn?.id === turnId && present === number && ending ? { turn, ending } : undefined;
+}
+
+/** Notes the state of the folders before the turn, unless the turn starts from an earlier state. */
+export function onBaseline(draft: Draft, { before, between, turnId }: Extract<Happening, { type: "baseline" }>): void {
+  const { turn } = draft.state;
+  if (turn?.id !== turnId || turn.baselineEventId !== undefined) return;
+  const data = { turnId, before, ...(between !== undefined && { between }) };
+  turn.baselineEventId = emit(draft, { type: "turn.baseline", data });
+}
+
+/** Has the folders compared, then ends the turn with `ending`. Ends the turn at once on a server without receipts. */
+export function lookAndEnd(draft: Draft, turn: Turn, ending: Ending): void {
+  if (!draft.policy.receipts || turn.eventId === undefined) return endTurn(draft, turn, ending);
+  settleAllRequests(draft, "withdrawn");
+  draft.effects.push({ type: "look", turnId: turn.id, number: enterPhase(turn, "look", ending) });
+}
+
+export function onLooked(draft: Draft, input: Extract<Happening, { type: "looked" }>): void {
+  const found = turnInPhase(draft, input);
+  if (!found) return;
+  const { seen, turnId } = input;
+  if (seen) found.turn.receiptEventId = emit(draft, { type: "turn.receipt", data: { turnId, ...seen } });
+  endTurn(draft, found.turn, found.ending);
+}
