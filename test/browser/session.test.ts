@@ -62,7 +62,7 @@ describe("while a turn runs", () => {
     // The prompt is shown at its delivery, not within the turn before it.
     const shown = await page.locator(".timeline-items > li").allInnerTexts();
     const at = (words: RegExp) => shown.findIndex((each) => words.test(each));
-    const order = [at(/One\./), at(/Turn done/), at(/^Prompt\s+Later\./), at(/^Three, later/)];
+    const order = [at(/One\./), at(/Turn done/), at(/^Prompt\s+(?:sent at \S+\s+)?Later\./), at(/^Three, later/)];
     expect(order).toEqual(order.toSorted((a, b) => a - b));
     // No file was changed, so that nothing can be rewound.
     expect(await page.getByRole("button", { name: /^Rewind files/ }).count()).toBe(0);
