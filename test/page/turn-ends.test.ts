@@ -4,7 +4,7 @@ import type { Usage } from "../../src/console/wire.ts";
 import { SessionEvent } from "../../src/domain/event.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
 import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
-import { entry } from "../kit/browser/cards.ts";
+import { cards, entry, press } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 import { receiptEvent, verified, verifying } from "../kit/browser/evidence.ts";
 import { ended as endOf, toolCall } from "../kit/browser/timeline.ts";
@@ -15,7 +15,7 @@ import { addSession, id as idOf, promptEvent } from "../kit/clients/sessions-com
 
 let desk: Desk;
 beforeAll(async () => {
-  desk = await openDesk({ agent: "real" });
+  desk = await openDesk({ agent: "real", args: ["--caller-approves", "all"] });
 });
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
@@ -117,4 +117,22 @@ it("the end of a turn shows its verification and its receipt, and a command of t
   await window.picture("receipt-phone", false);
   await receipt.getByRole("link", { name: "npm test", exact: true }).click();
   await expect.poll(async () => page.locator(":focus").getAttribute("data-event")).toBe("2");
+});
+
+it("a verification can be allowed or denied, but neither changed nor allowed for the session", async () => {
+  const connection = await desk.http.connect();
+  const verify = { commands: ["echo one", "exit 3"], attempts: 0 };
+  const prompt = scriptTag([{ text: "All tests pass." }]);
+  const { sessionId } = await connection.call("claude_code", {
+    prompt,
+    cwd: desk.world.folder(),
+    advanced: { verify },
+  });
+  const { page } = await desk.open({ hash: `#/sessions/${sessionId}` });
+  const card = cards(page, "The server asks to verify the work with 2 commands");
+  await card.getByRole("group", { name: "Command 2" }).getByText("exit 3").waitFor();
+  expect(await card.getByRole("button").allInnerTexts()).toEqual(["More time", "Allow", "Deny…"]);
+  await press(card, "Allow", page.getByRole("status").filter({ hasText: "Error Verification failed" }));
+  await entry(page, /Verification failed exit 3: exit 3/).waitFor();
+  expect(await entry(page, "Receipt:").count()).toBe(0);
 });
