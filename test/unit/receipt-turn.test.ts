@@ -194,6 +194,34 @@ describe("facts that the recorded turn does not have", () => {
     expect(byCall).toEqual(["unknown", "unknown", "unknown", "unknown", 0]);
   });
 
+  it("a command that an interrupt has stopped counts as run, with an unknown exit code, and not as denied", () => {
+    const text = "The user doesn't want to proceed with this tool use. [...] this call was stopped while running";
+    const stopped = (kind: string, more: object = {}): StoredEvent[] => {
+      const callId = `call-${String(id)}`;
+      const content = [{ type: "tool_result", tool_use_id: callId, content: text, is_error: true }];
+      const meta = [{ id: callId, non_execution_kind: kind, ...more }];
+      return [
+        call("Bash", { command: kind }, callId),
+        message({ type: "user", message: { content }, tool_result_meta: meta }),
+      ];
+    };
+    const rejected = { permission_decision: { decision: "reject" } };
+    const events = [
+      ...stopped("user-rejected"),
+      ...stopped("interrupted", rejected),
+      ...stopped("automode-blocked"),
+      ...stopped("cancelled", { call_ended: "not_started" }),
+      ...stopped("user-rejected", rejected),
+    ];
+    expect(receiptOf(events, compared([]))).toMatchObject({
+      commands: [
+        { command: "user-rejected", exit: "unknown" },
+        { command: "interrupted", exit: "unknown" },
+      ],
+      denied: 2,
+    });
+  });
+
   it("names tools of MCP servers once, and hooks", () => {
     const events = [
       call("mcp__db__write", { file_path: "x" }),

@@ -55,8 +55,12 @@ const UserMessage = Blocks.extend({
 const Denials = z.array(z.looseObject({ tool_use_id: z.string() })).catch([]);
 const DenialNotice = z.object({ tool_use_id: z.string() });
 
-/** Kinds of results after which nobody knows how far the call came. All others did not run. */
-const STARTED = "interrupted";
+/**
+ * Kinds of results after an interrupt. Claude Code also says `user-rejected` of a command that it has stopped while running, then
+ * without a decision.
+ */
+const MAY_HAVE_RUN = /^(?:cancelled|interrupted)$/;
+const REFUSED = /^(?:automode-|permission-)/;
 
 /**
  * Reads the events of one turn in order, from `turn.started` on, and before them the prompts of the turn (`prompt.queued`).
@@ -182,10 +186,10 @@ export class TurnReader {
 
   /** Notes a denial. Returns false for a call that did not start. */
   #hasRun(id: string, meta: ResultMeta | undefined, error: string): boolean {
-    const { call_ended: ended, non_execution_kind: kind, permission_decision: decided } = meta ?? {};
-    if (decided?.decision === "reject" && kind !== STARTED && kind !== "cancelled") this.#denied.add(id);
-    if (this.#denied.has(id) || error.startsWith("<tool_use_error>")) return false;
-    return ended !== "not_started" && (kind === undefined || kind === STARTED);
+    const { call_ended: ended, non_execution_kind: kind = "", permission_decision: decided } = meta ?? {};
+    const isRejected = decided?.decision === "reject" && !MAY_HAVE_RUN.test(kind);
+    if (isRejected || REFUSED.test(kind)) this.#denied.add(id);
+    return ended !== "not_started" && !this.#denied.has(id) && !error.startsWith("<tool_use_error>");
   }
 
   #add(call: Call, outcome: ToolOutcome | undefined): void {
