@@ -17,6 +17,8 @@ export const FolderState = z.object({
    * git, whose stamps only the server that looked keeps, in memory.
    */
   files: z.record(z.string(), z.string()).exactOptional(),
+  /** Digest of all stamps of a folder outside git, by which the server that looked finds them again. */
+  stamps: z.string().exactOptional(),
   /** Digests of git's configuration and hooks, by path in the git folder. */
   gitFiles: z.record(z.string(), z.string()).exactOptional(),
 });

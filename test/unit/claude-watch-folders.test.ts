@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, rmSync, statSync, symlinkSync, utimesSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { gitIn, repository } from "../kit/git-repository.ts";
@@ -202,42 +202,14 @@ it("filters and monitors that a repository configures do not run, and filters ar
   expect(existsSync(marker)).toBe(false);
 });
 
-it("outside git, files are compared by a walk that skips named folders", async () => {
-  const at = empty();
-  at.write("same.txt", "1");
-  at.write("a.txt", "1");
-  at.write("gone.txt", "1");
-  at.write("touched.txt", "1");
-  const compared = await at.turn(() => {
-    at.write("a.txt", "2");
-    rmSync(at.path("gone.txt"));
-    at.write("deep/new.txt", "1\n");
-    at.write("node_modules/x/new.txt", "1\n");
-    utimesSync(at.path("touched.txt"), 1, 1);
-    symlinkSync("/etc", at.path("link"));
-  });
-  expect(shortened(compared)).toEqual(["changed a.txt", "added deep/new.txt +1 -0", "deleted gone.txt", "added link"]);
-  expect(compared).toMatchObject({ by: "tree", complete: true });
-  expect(compared.after.folders[0]).toEqual({ path: at.cwd, kind: "files" });
-  expect(compared.notSeen.join()).toMatch(/node_modules/);
-});
-
-it("a work tree without a git program is compared as outside git", async () => {
-  const at = copy();
-  const compared = await at.turn(() => at.write("a.txt", "x\n"), { env: { PATH: "/nowhere" } });
-  expect(shortened(compared)).toEqual(["changed a.txt"]);
-  expect(compared.notSeen.join()).toMatch(/No git was found/);
-});
-
 it("a lost state, a lost walk and a folder that is gone leave the comparison incomplete", async () => {
   const at = copy();
   const { session, watch } = at.watch();
   expect(await watch.compare(session, undefined, "k")).toMatchObject({ by: "tools", complete: false });
   const plain = empty();
-  const { session: other, watch: watches } = plain.watch();
-  const before = await watches.look(other, "k");
-  await watches.forget("k");
-  expect(await watches.compare(other, before, "k")).toMatchObject({ by: "tools", complete: false });
+  const { session: other, watch: former } = plain.watch();
+  const before = await former.look(other, "k");
+  expect(await plain.watch().watch.compare(other, before, "k")).toMatchObject({ by: "tools", complete: false });
   const state = await watch.look(session, "k");
   rmSync(at.cwd, { recursive: true });
   const gone = await watch.compare(session, state, "k");

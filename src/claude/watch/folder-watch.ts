@@ -8,10 +8,10 @@ import { Copies, MAX_COPY_BYTES, type CopySet } from "./copies.ts";
 import { Notes } from "./notes.ts";
 import { findOutOfSight } from "./out-of-sight.ts";
 import { compareRoot } from "./root-compare.ts";
-import { lookAtRoot, type RootLook } from "./root-look.ts";
+import { lookAtRoot, walkRoot, type RootLook } from "./root-look.ts";
 import { findRoots } from "./roots.ts";
-import { isSame } from "./stamp.ts";
 import { testChangesOf } from "./test-changes.ts";
+import { countDifferences, Walks, type Stamps } from "./walks.ts";
 import { within } from "./within.ts";
 
 /** Watches the folders of sessions: implements the engine's port over read-only git, and a child process outside git. */
@@ -26,7 +26,8 @@ interface Kept {
   /** Time of the look, ms. */
   readonly since: number;
   copies?: CopySet;
-  readonly walks: Map<string, ReadonlyMap<string, string>>;
+  /** Stamps of folders outside git, by path. */
+  readonly walks: Map<string, Stamps>;
 }
 
 /** `walkProgram`: path of the built program of `walkFiles`, for tests from the sources. */
@@ -34,12 +35,13 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
   const copies = new Copies(config.stateFolder, config.server);
   void copies.sweep();
   const kept = new Map<string, Kept>();
+  const parts = { config, walkProgram, walks: new Walks() };
   return {
     async look(session, key) {
       const keeping: Kept = { since: Date.now(), walks: new Map() };
       kept.set(key, keeping);
       const until = performance.now() + LIMIT_MS;
-      const looked = await within(look(session, keeping, { config, walkProgram }), LIMIT_MS, undefined);
+      const looked = await within(look(session, keeping, parts), LIMIT_MS, undefined);
       if (looked === undefined) return lateSnapshot(session);
       const [snapshot, bytes] = looked;
       const written = await within(copies.write(key, bytes), until - performance.now(), undefined);
@@ -48,10 +50,10 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
       return snapshot;
     },
     async compare(session, before, key, reported = []) {
-      const compared = compare(session, before, { config, walkProgram, kept: kept.get(key), reported });
+      const compared = compare(session, before, { ...parts, kept: kept.get(key), reported });
       return (await within(compared, LIMIT_MS, undefined)) ?? lostComparison(LATE, lateSnapshot(session));
     },
-    differences,
+    differences: (earlier, later) => differences(earlier, later, parts.walks),
     async forget(key) {
       kept.delete(key);
       await copies.delete(key);
@@ -68,6 +70,7 @@ const lateSnapshot = ({ options: { cwd } }: WatchedSession): Snapshot => ({
 interface Parts {
   readonly config: ClaudeDependencies;
   readonly walkProgram: string | undefined;
+  readonly walks: Walks;
 }
 
 /** Key of a copy. */
@@ -102,7 +105,11 @@ async function look(session: WatchedSession, keeping: Kept, parts: Parts): Promi
     ),
   );
   for (const { root, stamps } of looks) if (stamps) keeping.walks.set(root.path, stamps);
-  return [{ folders: looks.map(({ state }) => state) }, contents.files];
+  return [{ folders: looks.map(({ stamps, state }) => withDigest(state, stamps, parts.walks)) }, contents.files];
+}
+
+function withDigest(state: FolderState, stamps: Stamps | undefined, walks: Walks): FolderState {
+  return stamps && state.kind === "files" ? { ...state, stamps: walks.add(stamps) } : state;
 }
 
 interface Comparing extends Parts {
@@ -116,7 +123,7 @@ const MAX_TEXT_BYTES = 1024 * 1024;
 async function compare(
   session: WatchedSession,
   before: Snapshot | undefined,
-  { config, kept, reported, walkProgram }: Comparing,
+  { config, kept, reported, walkProgram, walks }: Comparing,
 ): Promise<Comparison> {
   const until = performance.now() + READ_MS;
   const notes = new Notes();
@@ -131,7 +138,8 @@ async function compare(
       const copies = kept?.copies;
       const found = await compareRoot(seen, {
         before: earlier,
-        stamps: kept?.walks.get(root.path),
+        stamps: kept?.walks.get(root.path) ?? walks.find(earlier?.stamps),
+        walk: async () => walkRoot(root, roots, looking),
         copies: copies && { read: async (path) => copies.read(copyKey(root.path, path)) },
         fresh: contents.files,
         since: kept?.since,
@@ -141,7 +149,9 @@ async function compare(
       return { seen, found };
     }),
   );
-  const after = { folders: compared.map(({ seen }) => seen.state) };
+  const after = {
+    folders: compared.map(({ found, seen }) => withDigest(seen.state, found?.stamps ?? seen.stamps, walks)),
+  };
   if (before === undefined) return lostComparison("The state of the folders before the turn was lost.", after);
   const here = new Set(roots.all.map(({ path }) => path));
   for (const { path } of before.folders) {
@@ -157,7 +167,8 @@ async function compare(
     files: fileChanges(
       compared.flatMap(({ found, seen }) => (found?.changes ?? []).map((each) => placed(each, seen, roots.own))),
     ),
-    commits: all.flatMap(({ commits }) => commits),
+    // A commit can be in the work tree of a subagent, and merged.
+    commits: [...new Map(all.flatMap(({ commits }) => commits).map((each) => [each.hash, each])).values()],
     gitFiles: [...new Set(all.flatMap(({ gitFiles }) => gitFiles))],
     notSeen: [...notes.sentences],
     ...(outOfSight.length > 0 && { outOfSight }),
@@ -210,24 +221,23 @@ function fileChanges(changes: readonly FoundChange[]): FileChange[] {
 }
 
 /** Returns the number of paths that differ between two states; `undefined` if a folder or a head makes that unknown. */
-function differences(earlier: Snapshot, later: Snapshot): number | undefined {
+function differences(earlier: Snapshot, later: Snapshot, walks: Walks): number | undefined {
   let sum = 0;
   for (const after of later.folders) {
     const before = earlier.folders.find(({ path }) => path === after.path);
-    const found = before && differencesIn(before, after);
+    const found = before && differencesIn(before, after, walks);
     if (found === undefined) return undefined;
     sum += found;
   }
   return sum;
 }
 
-function differencesIn(before: FolderState, after: FolderState): number | undefined {
-  const [earlier, later] = [before.files, after.files];
-  if (before.head !== after.head || earlier === undefined || later === undefined) return undefined;
-  const paths = new Set([...Object.keys(earlier), ...Object.keys(later)]);
-  // A path in one state only has become clean or dirty.
-  return [...paths].filter((path) => {
-    const [was, is] = [earlier[path], later[path]];
-    return was === undefined || is === undefined || !isSame(was, is);
-  }).length;
+function differencesIn(before: FolderState, after: FolderState, walks: Walks): number | undefined {
+  if (before.head !== after.head || before.kind !== after.kind) return undefined;
+  if (after.kind === "files" && before.stamps === after.stamps) return after.stamps === undefined ? undefined : 0;
+  const [earlier, later] = [before, after].map(
+    ({ files, stamps }) => (files && new Map(Object.entries(files))) ?? walks.find(stamps),
+  );
+  // A path in one state only has become clean or dirty, or is new or gone.
+  return earlier && later && countDifferences(earlier, later);
 }

@@ -8,6 +8,7 @@ import { runGit, type GitLook, type GitRoot } from "./git-look.ts";
 import { parseObjects, parseRaw, type DirtyPath, type RawChange } from "./git-output.ts";
 import type { Notes } from "./notes.ts";
 import { ABSENT, isDoubtful, isSame, submoduleStamp } from "./stamp.ts";
+import type { Stamps } from "./walks.ts";
 import { isTestFile, testLanguageOf } from "./test-languages.ts";
 
 /**
@@ -34,6 +35,8 @@ export interface GitComparison {
   readonly gitFiles: string[];
   /** True if the files could not be compared. */
   readonly isPartial?: boolean;
+  /** Stamps of a folder outside git. */
+  readonly stamps?: Stamps | undefined;
 }
 
 /** Rejects with a `GitError` or a `LateError`. */

@@ -1,9 +1,11 @@
 import type { FolderState } from "../../domain/receipt.ts";
 import type { CopySet } from "./copies.ts";
+import { commitsBetween } from "./commits.ts";
 import { compareFiles } from "./files-compare.ts";
 import { compareGit, compareHeads, type GitComparison } from "./git-compare.ts";
 import type { Notes } from "./notes.ts";
 import type { RootLook } from "./root-look.ts";
+import type { Stamps } from "./walks.ts";
 import { within } from "./within.ts";
 
 /** Compares one folder of a session with its former state. */
@@ -11,7 +13,9 @@ import { within } from "./within.ts";
 interface Former {
   readonly before: FolderState | undefined;
   /** Former stamps of a folder outside git. */
-  readonly stamps: ReadonlyMap<string, string> | undefined;
+  readonly stamps: Stamps | undefined;
+  /** Lists the files of the folder as outside git. */
+  readonly walk: () => Promise<Stamps | string>;
   readonly copies: CopySet | undefined;
   readonly fresh: Map<string, Buffer>;
   readonly since: number | undefined;
@@ -43,17 +47,29 @@ async function compareWithoutFiles({ git, state }: RootLook, former: Former): Pr
 
 /** Resolves to a reason, as a sentence, if the folder cannot be compared. */
 async function compareSeen(seen: RootLook, former: Former): Promise<GitComparison | string> {
-  const { git, root, state } = seen;
+  const { git, state } = seen;
   const before = former.before ?? madeBefore(seen);
   if (!before) return "it was no folder of the session before the turn.";
   if (before.kind === "unseen") return before.why ?? "it was not looked at before the turn.";
   if (state.kind === "unseen") return state.why ?? "it cannot be looked at.";
-  if (before.kind !== state.kind) return "its repository has come or gone during the turn.";
-  if (git) return compareGit({ ...former, before, root: git.root, look: git });
-  const [earlier, later] = [former.stamps, seen.stamps];
+  if (before.kind === "git") {
+    return git ? compareGit({ ...former, before, root: git.root, look: git }) : "its repository is gone.";
+  }
+  return compareFormerFiles(seen, former);
+}
+
+/** Compares a folder that was outside git. A repository made during the turn is compared with the files before. */
+async function compareFormerFiles({ git, root, stamps }: RootLook, former: Former): Promise<GitComparison | string> {
+  const { notes, since, until } = former;
+  const [earlier, later] = [former.stamps, git ? await former.walk() : stamps];
   if (!earlier || !later) return "this server does not have the list of its files before the turn.";
-  const changes = await compareFiles({ root: root.path, until: former.until }, { earlier, later }, former.notes);
-  return typeof changes === "string" ? `${changes}.` : { changes, commits: [], gitFiles: [] };
+  if (typeof later === "string") return `${later}.`;
+  const compared = await compareFiles({ root: root.path, until }, { earlier, later }, notes);
+  if (typeof compared === "string") return `${compared}.`;
+  const head = git?.status.head;
+  const isMade = git !== undefined && head !== undefined;
+  const commits = isMade ? await commitsBetween(git.root, { before: undefined, after: head, since }, notes) : [];
+  return { ...compared, commits, gitFiles: [] };
 }
 
 /** A worktree that was made during the turn begins as the commit that it was made from. */

@@ -6,6 +6,7 @@ import { lookAtGit, type GitLook, type GitRoot } from "./git-look.ts";
 import type { Notes } from "./notes.ts";
 import type { ClosedRoot, Root, Roots } from "./roots.ts";
 import { SKIPPED, walkFiles } from "./walk.ts";
+import type { Stamps } from "./walks.ts";
 import { within } from "./within.ts";
 
 /** Looks at one folder of a session. */
@@ -26,7 +27,7 @@ export interface RootLook {
   readonly state: FolderState;
   readonly git?: (GitLook & { readonly root: GitRoot }) | undefined;
   /** Stamps of a folder outside git. */
-  readonly stamps?: ReadonlyMap<string, string> | undefined;
+  readonly stamps?: Stamps | undefined;
 }
 
 /** Never rejects, and gives up at `until`. */
@@ -45,14 +46,23 @@ async function lookInside(root: ClosedRoot | Root, roots: Roots, looking: Lookin
       await describeGit(git, look, roots, looking.notes);
       return { root, state: look.state, git: { ...look, root: git } };
     }
-    const without = roots.all.map((each) => each.path).filter((each) => each !== path && isInside(each, path));
-    const stamps = await walkFiles({ root: path, without, reads: looking.isFirst, program: looking.walkProgram });
+    const stamps = await walkRoot(root, roots, looking);
     if (typeof stamps === "string") return unseen(`${stamps}.`);
     describeFiles(root, looking.notes);
     return { root, state: { path, kind: "files" }, stamps };
   } catch (error) {
     return unseen(`${error instanceof Error ? error.message : String(error)}.`);
   }
+}
+
+/** Lists the files of a folder as outside git, without those of other folders of the session. Never rejects. */
+export async function walkRoot(
+  { path }: ClosedRoot | Root,
+  roots: Roots,
+  { isFirst, walkProgram }: Pick<Looking, "isFirst" | "walkProgram">,
+): Promise<Stamps | string> {
+  const without = roots.all.map((each) => each.path).filter((each) => each !== path && isInside(each, path));
+  return walkFiles({ root: path, without, reads: isFirst, program: walkProgram });
 }
 
 const MAX_BYTES = 1_048_576;

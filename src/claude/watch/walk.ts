@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import type { Stamps } from "./walks.ts";
 import { hasPipe } from "../../security/descriptors.ts";
 
 /** Stamps all files of a folder outside git, in a child process that can be killed if the folder does not answer. */
@@ -54,12 +55,7 @@ interface Walk {
 }
 
 /** Stamps by path, or the reason why there are none. Never rejects. */
-export async function walkFiles({
-  program,
-  reads,
-  root,
-  without,
-}: Walk): Promise<ReadonlyMap<string, string> | string> {
+export async function walkFiles({ program, reads, root, without }: Walk): Promise<Stamps | string> {
   const file = program ?? fileURLToPath(new URL("./walk-process.js", import.meta.url));
   const args = [file, reads ? "reads" : "stats", root, ...SKIPPED, ...without];
   return new Promise((resolve) => {
