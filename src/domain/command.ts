@@ -124,7 +124,19 @@ export const Command = z.discriminatedUnion("kind", [
     }),
   ),
   /** Runs commands of a verification without a prompt, as a turn of origin `verify`. */
-  command("verify", z.object({ by: z.string(), turnId: z.string(), verify: Verify.exactOptional() })),
+  command(
+    "verify",
+    z.object({
+      by: z.string(),
+      turnId: z.string(),
+      /** Default: the session's. */
+      verify: Verify.exactOptional(),
+      limits: TurnLimits.exactOptional(),
+      /** Policy of the sender. Default: the owner's own. */
+      policy: SessionPolicy.exactOptional(),
+      environmentId: z.string().exactOptional(),
+    }),
+  ),
   command("cancel", z.object({ by: z.string(), reason: z.string().exactOptional() })),
   command("close", z.object({ by: z.string() })),
 ]);

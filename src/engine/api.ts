@@ -152,6 +152,7 @@ export interface PromptRequest {
 export interface VerifyRequest {
   /** Surface of the caller, for the log. */
   by: string;
+  limits?: TurnLimits;
   /** Default: the session's. */
   verify?: Verify;
 }

@@ -3,6 +3,7 @@ import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts
 import type { CommandOf } from "../../src/domain/command.ts";
 import { policyOfProcess } from "../../src/engine/policy/turn-policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
+import { heard } from "../kit/step/evidence-cases.ts";
 import { BEGUN_POLICY, requestOf, resultSignal, SECOND, SHELL_TASK, Walk } from "../kit/step/walk.ts";
 
 /** Prompts of clients with a stricter policy, or another environment, than the client that started the session. */
@@ -177,5 +178,33 @@ describe("senders in the state", () => {
     expect(walk.promptWith("more", { environmentId: "another", whenBusy: "queue" }).summary).toBe("SESSION_BUSY");
     expect(walk.promptWith("known", sent(3)).summary).toBe("prompt.queued notice ok");
     expect(walk.promptWith("own", { whenBusy: "queue" }).summary).toBe("prompt.queued ok");
+  });
+});
+
+describe("a verification on demand by a stricter client", () => {
+  const verify = { commands: ["make check"], attempts: 1, timeoutMs: 60 * SECOND };
+  const turnId = "00000000-0000-4000-8000-000000000001";
+  const demand = (walk: Walk, sent: Sent) => walk.later(1).command("verify", { by: "caller", turnId, verify, ...sent });
+
+  it("its rules count for the commands, and a looser process ends before it could repair", () => {
+    const walk = demand(
+      idle(),
+      under({ rules: { allow: [], ask: [], deny: ["Bash(make:*)"] } }, { limits: { noDialog: true } }),
+    );
+    expect(countEffects(walk, "stop")).toBe(1);
+    expect(walk.state.noDialog).toBe(true);
+    heard(walk, "commands allowed");
+    expect(walk.log.findLast(({ type }) => type === "verification.ended")).toMatchObject({
+      data: { verification: { status: "denied" } },
+    });
+  });
+
+  it("a client with the terms of the session keeps the process, and the last prompt's sender no longer counts", () => {
+    const walk = idle();
+    run(walk, "p2", under({ rules: { allow: [], ask: [], deny: ["Bash(make:*)"] } }));
+    demand(walk, PLAIN);
+    expect(countEffects(walk, "stop")).toBe(0);
+    heard(walk, "commands allowed");
+    expect(walk.log.at(-1)).toMatchObject({ type: "verification.started" });
   });
 });

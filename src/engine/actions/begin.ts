@@ -1,8 +1,9 @@
 import { WhenBusy } from "../../domain/command.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import type { TurnLimits } from "../../domain/prompt.ts";
 import { Verify, verifyOf } from "../../domain/verification.ts";
 import type { AdoptRequest, OpenSessionRequest, PromptRequest } from "../api.ts";
-import { defineAction, defineRequest } from "./action.ts";
+import { defineRequest } from "./action.ts";
 import { Attachments, IdempotencyKey, Prompt, SessionId } from "./input.ts";
 import { refuseMalformedRules } from "./malformed-rules.ts";
 import { refuseNul } from "./unsafe-text.ts";
@@ -15,6 +16,11 @@ const promptFields = { prompt: Prompt, attachments: Attachments, idempotencyKey:
 
 interface ToSession {
   readonly sessionId: string;
+}
+
+interface VerifyNow extends ToSession {
+  readonly commands?: Verify["commands"];
+  readonly limits: TurnLimits;
 }
 
 export const start = defineRequest({
@@ -52,13 +58,14 @@ export const reply = defineRequest({
 });
 
 /** Runs commands of a verification in a session, as a turn without a prompt. Default: the commands of the session. */
-export const verify = defineAction({
+export const verify = defineRequest({
   name: "verify",
   scope: "run",
   fields: { sessionId: SessionId, commands: Verify.shape.commands.exactOptional() },
-  run: async ({ by, caller: { principal }, engine }, { commands, sessionId }) => {
+  run: async ({ by, caller: { principal }, engine }, { commands, limits, sessionId }: VerifyNow) => {
     refuseNul(commands, ["commands"]);
-    return engine.verify(principal, sessionId, { by, ...(commands && { verify: verifyOf(commands) }) });
+    const verifies = commands === undefined ? {} : { verify: verifyOf(commands) };
+    return engine.verify(principal, sessionId, { by, limits, ...verifies });
   },
 });
 

@@ -183,7 +183,7 @@ export function objectionTo(
   { gate, policy }: { readonly gate: Gate; readonly policy: Policy },
 ): Refusal | undefined {
   try {
-    if (command.kind === "prompt") checkRules(command.data);
+    if (command.kind === "prompt" || command.kind === "verify") checkRules(command.data);
     checkCommand(command, gate, policy);
     return undefined;
   } catch (error) {

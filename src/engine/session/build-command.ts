@@ -42,24 +42,33 @@ export async function promptCommand(
   if (request.verify) checkVerifies(session);
   const attachments = await dependencies.runtime.attach(session, sources);
   const images = attachments.length === 0 ? {} : { attachments };
-  const limits = dependencies.gate.callersAnswer ? {} : { limits: { ...request.limits, noCaller: true } };
-  const terms = { policy: ownPolicy(dependencies, principal), environmentId: dependencies.environmentId };
+  const terms = senderTerms(dependencies, principal, request);
   const keyed = request.idempotencyKey === undefined ? {} : { digest: digestOf(request.text, sources) };
-  const data = { promptId: randomUUID(), ...request, ...keyed, ...limits, ...images, ...terms };
+  const data = { promptId: randomUUID(), ...request, ...keyed, ...images, ...terms };
   return { id: randomUUID(), principal, kind: "prompt", data };
+}
+
+type SenderTerms = Pick<CommandOf<"prompt">["data"], "environmentId" | "limits" | "policy">;
+
+/** Returns the terms of the client that sends a command, as they hold for the turn. */
+function senderTerms(operator: Operator, principal: Principal, { limits }: Pick<PromptRequest, "limits">): SenderTerms {
+  const { environmentId, gate } = operator;
+  const answered = gate.callersAnswer ? {} : { limits: { ...limits, noCaller: true } };
+  return { ...answered, policy: ownPolicy(operator, principal), environmentId };
 }
 
 /** Builds the command to run the commands of a verification now. */
 export function verifyCommand(
   operator: Operator,
   { policy, principal, spec }: SessionRecord,
-  { by, verify }: VerifyRequest,
+  request: VerifyRequest,
 ): CommandOf<"verify"> {
+  const { verify } = request;
   checkVerifies(placedSession(operator, { policy, principal, spec }));
   if (!verify && !spec.verify) {
     throw invalidArgument("commands", "is required, because the session has no commands of its own (option verify).");
   }
-  const data = { by, turnId: randomUUID(), ...(verify && { verify }) };
+  const data = { turnId: randomUUID(), ...request, ...senderTerms(operator, principal, request) };
   return { id: randomUUID(), principal, kind: "verify", data };
 }
 
@@ -210,6 +219,7 @@ export function controlCommand(
 /** Adds the environment record for the Claude Code process that `command` may start. */
 export function withEnvironment(command: Command, environmentId: string): Command {
   if (command.kind === "prompt") return { ...command, data: { ...command.data, environmentId } };
+  if (command.kind === "verify") return { ...command, data: { ...command.data, environmentId } };
   if (command.kind === "queue") return { ...command, data: { ...command.data, environmentId } };
   if (command.kind === "control") return { ...command, data: { ...command.data, environmentId } };
   return command;

@@ -1,7 +1,6 @@
 import type { Command, CommandOf } from "../../domain/command.ts";
 import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
-import type { TurnLimits } from "../../domain/prompt.ts";
 import type { Decision } from "../../domain/permission.ts";
 import { promptsOf, type Sender, type SessionState } from "../../domain/session.ts";
 import { changedInputObjection } from "./requests/changed-input.ts";
@@ -10,7 +9,7 @@ import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { CLIENT_GONE, closeSession, dropPrompt, interruptedBy, interruptTurn } from "./stop.ts";
 import { replyToRetry, KEYS_KEPT, noteKey } from "./keys.ts";
-import { hasRoom, mayTake, noteEnvironment, queuedPrompt, senderOf } from "./senders.ts";
+import { hasRoom, mayTake, noteEnvironment, noteReach, queuedPrompt, senderOf } from "./senders.ts";
 import { extend, answerObjection } from "./requests/approval-chain.ts";
 import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
 import { cancelSuspend } from "./suspend.ts";
@@ -130,16 +129,6 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   }
   accept(draft, command, eventId);
 }
-
-/** Notes from the prompt's `limits` which approvers can be reached. Valid until the next prompt. */
-function noteReach(state: SessionState, limits: TurnLimits = {}): void {
-  for (const name of REACH) {
-    if (limits[name]) state[name] = true;
-    else Reflect.deleteProperty(state, name);
-  }
-}
-
-const REACH = ["atConsole", "decides", "noCaller", "noDialog", "unattended"] as const;
 
 function noteWaiting(draft: Draft): void {
   const why = "The client of this prompt has stricter terms than the running Claude Code was started under.";

@@ -1,5 +1,6 @@
 import type { CommandOf } from "../../domain/command.ts";
 import { promptsOf, type QueuedPrompt, type Sender, type SessionState } from "../../domain/session.ts";
+import type { TurnLimits } from "../../domain/prompt.ts";
 import { findAdditions } from "../../security/tighter-policy.ts";
 import { isStrictEnough } from "../policy/turn-policy.ts";
 import type { Draft } from "./draft.ts";
@@ -12,8 +13,21 @@ const MAX_TEXT = 4_096;
 
 type PromptData = CommandOf<"prompt">["data"];
 
+/** Notes from `limits` which approvers can be reached. Valid until the next prompt or verification. */
+export function noteReach(state: SessionState, limits: TurnLimits = {}): void {
+  for (const name of REACH) {
+    if (limits[name]) state[name] = true;
+    else Reflect.deleteProperty(state, name);
+  }
+}
+
+const REACH = ["atConsole", "decides", "noCaller", "noDialog", "unattended"] as const;
+
 /** Returns differences only: no policy if equal to the session's, no environment if it is the server's own. */
-export function senderOf({ policy: { begun } }: Draft, { environmentId = "", policy }: PromptData): Sender {
+export function senderOf(
+  { policy: { begun } }: Draft,
+  { environmentId = "", policy }: Pick<PromptData, "environmentId" | "policy">,
+): Sender {
   const added = policy && findAdditions(policy, begun);
   return { ...(environmentId !== "" && { environmentId }), ...(added && { policy: added }) };
 }
@@ -43,8 +57,14 @@ export function queuedPrompt(
   };
 }
 
+/** Keeps `sender` for a turn without a prompt, in which nothing else names the sender. */
+export function noteLastSender(state: SessionState, { sender }: Pick<QueuedPrompt, "sender">): void {
+  if (sender === undefined) delete state.sender;
+  else state.sender = sender;
+}
+
 /** Stores `sender` in the state and returns its name there. */
-function noteSender(state: SessionState, sender: Sender): Pick<QueuedPrompt, "sender"> {
+export function noteSender(state: SessionState, sender: Sender): Pick<QueuedPrompt, "sender"> {
   const { senders = {} } = state;
   const text = JSON.stringify(sender);
   if (text === "{}") return {};

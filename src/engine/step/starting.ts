@@ -1,5 +1,5 @@
 import type { AddedPolicy } from "../../domain/approvals/session-policy.ts";
-import type { QueuedPrompt, Turn } from "../../domain/session.ts";
+import type { QueuedPrompt, SessionState, Turn } from "../../domain/session.ts";
 import { policyOfStart } from "../policy/turn-policy.ts";
 import { emit, type Draft } from "./draft.ts";
 import { findSender } from "./senders.ts";
@@ -28,9 +28,15 @@ interface StartOptions {
   readonly former?: AddedPolicy;
 }
 
+/** Returns the prompt of the turn, or the caller of a verification, with the sender for whom a process starts. */
+function starterOf({ sender, turn }: SessionState): Pick<QueuedPrompt, "sender"> {
+  if (turn?.origin === "verify") return sender === undefined ? {} : { sender };
+  return turn?.prompt ?? {};
+}
+
 export function startProcess(
   { at, base, effects, state }: Draft,
-  { environmentId = findSender(state, state.turn?.prompt ?? {}).environmentId, former, ...how }: StartOptions = {
+  { environmentId = findSender(state, starterOf(state)).environmentId, former, ...how }: StartOptions = {
     rerun: false,
   },
   { again, since }: { again: number; since: number } = { again: 0, since: at },

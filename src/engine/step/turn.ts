@@ -7,7 +7,7 @@ import type { Verify } from "../../domain/verification.ts";
 import { roundUsd } from "../../domain/usage.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
-import { mayTake, findSender } from "./senders.ts";
+import { mayTake, findSender, noteLastSender } from "./senders.ts";
 import { endProcess, lookBefore, resumeAtOf, startProcess } from "./starting.ts";
 import { restartIdleClock } from "./time.ts";
 
@@ -52,11 +52,6 @@ export function beginTurn(
   if (prompt) noteLastSender(state, prompt);
   else lookBefore(draft);
   return turn;
-}
-
-function noteLastSender(state: SessionState, { sender }: QueuedPrompt): void {
-  if (sender === undefined) delete state.sender;
-  else state.sender = sender;
 }
 
 /** Begins the turn of `prompt` and hands the prompt to Claude Code. Starts a process if there is none. */

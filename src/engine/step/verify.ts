@@ -7,7 +7,8 @@ import { rememberedRule } from "./requests/ruling.ts";
 import { openRequest, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft, type Happening } from "./draft.ts";
 import { enterPhase, lookAndEnd, onBaseline, onLooked, turnInPhase } from "./look.ts";
-import { startProcess } from "./starting.ts";
+import { hasRoom, mayTake, noteEnvironment, noteLastSender, noteReach, noteSender, senderOf } from "./senders.ts";
+import { endProcess, startProcess } from "./starting.ts";
 import {
   beginTurn,
   endingOf,
@@ -18,7 +19,7 @@ import {
   type Ending,
   type LimitReason,
 } from "./turn.ts";
-import { isUnattendedOver } from "./unattended.ts";
+import { attend, isUnattendedOver } from "./unattended.ts";
 
 /**
  * Ends turns. A turn that is done is verified first, if its session or prompt has commands for that: the commands are assessed,
@@ -223,15 +224,24 @@ export function settleAgain(draft: Draft, turn: Turn): void {
 /** Runs commands on demand, as a turn without a prompt. */
 export function onVerify(draft: Draft, command: CommandOf<"verify">): void {
   const { policy, state } = draft;
-  const { turnId, verify } = command.data;
+  const { environmentId, limits, turnId, verify } = command.data;
   const cursor = state.lastEventId + 1;
   if (state.closed) return refuse(draft, command, "CANCELLED", `The session was ${state.closed.reason}.`);
   if (state.turn?.id === turnId) return accept(draft, command, state.turn.eventId ?? cursor);
   if (state.turn) return refuse(draft, command, "SESSION_BUSY", BUSY);
   if (!verify && !policy.verify) return refuse(draft, command, "INVALID_ARGUMENT", NO_COMMANDS);
+  const sender = senderOf(draft, command.data);
+  if (!hasRoom(state, sender)) return refuse(draft, command, "SESSION_BUSY", FULL);
+  noteReach(state, limits);
+  attend(draft);
+  noteLastSender(state, noteSender(state, sender));
+  if (state.process.phase === "none") noteEnvironment(state, environmentId);
+  // Repairs need a process under the caller's terms.
+  if (state.background.length === 0 && !mayTake(draft, sender)) endProcess(draft);
   settleTurn(draft, beginTurn(draft, turnId, { verify: verify ?? "own" }), { outcome: "done" });
   accept(draft, command, cursor);
 }
 
 const BUSY = "A turn runs in the session. Wait for its end with claude_code_check (until: end).";
+const FULL = "Prompts of too many clients with terms of their own are waiting already. Wait until one has run.";
 const NO_COMMANDS = "commands: the session has none of its own (verify). Give the commands to run.";

@@ -3,9 +3,10 @@ import { statusOf } from "../../../domain/session.ts";
 import { verify as runCommands } from "../../../engine/actions/begin.ts";
 import { receipt as readReceipt } from "../../../engine/actions/receipts.ts";
 import { receiptPage } from "../../../view/receipt.ts";
+import { approvalLimits } from "../../prompt.ts";
 import { actingCaller } from "../../scope.ts";
 import { pollInterval } from "../../waiting.ts";
-import { offer, offerAs } from "./action.ts";
+import { offerAs } from "./action.ts";
 import { PageToken } from "./reading.ts";
 import { ANSWER_BYTES } from "./session-fields.ts";
 
@@ -37,10 +38,14 @@ function entryOf(token: string): number {
   throw invalidArgument("pageToken", "is not valid. Pass nextPageToken unchanged, or leave it out.");
 }
 
-export const verify = offer(runCommands, {
-  words: { commands: "Default: the session's" },
-  present: async ({ cursor }, { sessionId }, { principal }, { engine }) => {
-    const status = statusOf((await engine.get(principal, sessionId)).state);
-    return { sessionId, status, nextCursor: cursor, ...pollInterval(status) };
-  },
+const VERIFY_FIELDS = {
+  ...runCommands.fields,
+  commands: runCommands.fields.commands.describe("Default: the session's"),
+};
+
+export const verify = offerAs(runCommands, VERIFY_FIELDS, async (args, call, deps) => {
+  const { sessionId } = args;
+  const { cursor } = await runCommands.run(actingCaller(call, deps), { ...args, limits: approvalLimits(call) });
+  const status = statusOf((await deps.engine.get(call.principal, sessionId)).state);
+  return { sessionId, status, nextCursor: cursor, ...pollInterval(status) };
 });
