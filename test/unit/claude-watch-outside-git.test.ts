@@ -58,3 +58,21 @@ it("a work tree without a git program is compared as outside git", async () => {
   expect(shortened(compared)).toEqual(["changed a.txt"]);
   expect(compared.notSeen.join()).toMatch(/No git was found/);
 });
+
+it("a folder that git ignores is compared as outside git", async () => {
+  const at = copy();
+  at.write("ignored/a.txt", "1");
+  const compared = await at.turn(() => at.write("ignored/new.txt", "1\n"), { below: "ignored" });
+  expect(shortened(compared)).toEqual(["added new.txt +1 -0"]);
+  expect(compared.notSeen).toContainEqual(expect.stringMatching(/git ignores this folder/));
+  const both = await at.turn(() => at.write("ignored/more.txt", "1\n"), { folders: [at.path("ignored")] });
+  expect(shortened(both)).toEqual(["added ignored/more.txt +1 -0"]);
+});
+
+it("files that are no more ignored are listed with the remark that they may be old", async () => {
+  const at = copy();
+  at.write("ignored/a.txt", "1\n");
+  const compared = await at.turn(() => at.write(".gitignore", ""));
+  expect(shortened(compared)).toEqual(["changed .gitignore +0 -1", "added ignored/a.txt +1 -0"]);
+  expect(compared.notSeen).toContainEqual(expect.stringMatching(/may have been there before/));
+});

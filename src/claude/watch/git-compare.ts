@@ -1,4 +1,5 @@
 import type { Commit, FolderState } from "../../domain/receipt.ts";
+import { basename } from "node:path";
 import { GitError } from "../../security/git/run.ts";
 import { changeByBytes, textOf, type FoundChange } from "./change.ts";
 import { commitsBetween } from "./commits.ts";
@@ -46,8 +47,16 @@ export async function compareGit(compared: Compared): Promise<GitComparison> {
     compareDirty(compared),
     compareClean(compared),
   ]);
-  return { ...heads, changes: [...dirty, ...clean] };
+  const changes = [...dirty, ...clean];
+  const rules = [...changes.map(({ path }) => basename(path)), ...heads.gitFiles];
+  if (rules.some((name) => IGNORE_RULES.has(name)) && clean.some(({ change }) => change === "added")) {
+    compared.notes.explain("Rules of ignored files changed: files listed as added may have been there before.");
+  }
+  return { ...heads, changes };
 }
+
+/** Names of files that decide which files git ignores. */
+const IGNORE_RULES = new Set([".gitignore", "config", "config.worktree", "info/exclude"]);
 
 /** Compares heads and git's own files only, for a work tree with too many dirty files. */
 export async function compareHeads({ before, look, notes, root, since }: Compared): Promise<GitComparison> {

@@ -105,10 +105,22 @@ async function openFolder(folder: string, { check, context }: Places, gitMs: num
     const path = await check(folder);
     const dotGit = await nearestDotGit(path);
     const git = dotGit === undefined ? undefined : await openGitRoot({ ...context, cwd: path }, gitMs);
-    return { path, dotGit, ...(typeof git === "object" && { git }), ...(typeof git === "string" && { why: git }) };
+    if (typeof git !== "object") return { path, dotGit, ...(git !== undefined && { why: git }) };
+    // git shows nothing of a folder that it ignores, whose files thus belong to no repository.
+    if (await isIgnored(git)) return { path, dotGit: undefined, why: "git ignores this folder." };
+    return { path, dotGit, git };
   } catch (error) {
     return { path: folder, closed: textOf(error) };
   }
+}
+
+async function isIgnored(git: GitRoot): Promise<boolean> {
+  if (git.path === git.repository.top) return false;
+  // Not with `runGit`, because this command refuses literal paths.
+  return git.git("check-ignore", "--quiet", ".").then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Leaves out folders inside another one of the list, unless they belong to another repository. */
