@@ -2,6 +2,16 @@ import { Client } from "@modelcontextprotocol/client";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { z } from "zod";
 
+/** Verification in a result, or in the event of a run that was not the last. */
+export const Verification = z.looseObject({
+  status: z.string(),
+  attempts: z.number(),
+  of: z.number(),
+  commands: z.array(z.looseObject({ command: z.string(), exit: z.number().nullable() })).optional(),
+  failed: z.looseObject({ command: z.string(), exit: z.number().nullable() }).optional(),
+});
+export type Verification = z.infer<typeof Verification>;
+
 /** Fields of the server's answers that the demo reads. */
 const Answer = z.looseObject({
   sessionId: z.string().optional(),
@@ -20,6 +30,15 @@ const Answer = z.looseObject({
       sessionTotalTurns: z.number(),
       sessionTotalCostUsd: z.number(),
       durationMs: z.number(),
+      receipt: z
+        .looseObject({
+          turn: z.number(),
+          by: z.string(),
+          complete: z.boolean(),
+          files: z.looseObject({ names: z.array(z.string()).optional() }).optional(),
+        })
+        .optional(),
+      verification: Verification.optional(),
     })
     .optional(),
   sessions: z.array(z.looseObject({ processStarts: z.number().optional() })).optional(),

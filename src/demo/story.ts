@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import type { Answer, DemoClient } from "./client.ts";
+import { Verification, type Answer, type DemoClient } from "./client.ts";
 import type { Actor, Screen } from "./screen.ts";
 import { scriptTag } from "./model/script.ts";
 
@@ -23,27 +23,49 @@ export interface Ending {
   fileWritten: boolean;
   deniedFileAbsent: boolean;
   sameProcess: boolean;
+  /** True if the receipt of the first turn has the written file. */
+  receiptRight: boolean;
+  /** True if the verification has passed, and the claimed file is there. */
+  verified: boolean;
   turns: number;
   costUsd: number;
 }
 
+type Checks = Omit<Ending, "ok" | "turns" | "costUsd">;
+
 /** Plays a session from first prompt to last result, from the view of a client. */
 export async function play(stage: Stage): Promise<Ending> {
   const teller = new Teller(stage);
-  const wanted = join(stage.project, "hello.txt");
-  const unwanted = join(stage.project, "forbidden.txt");
+  const { sessionId, ...first } = await writeFile(stage, teller);
+  const sameProcess = await goOn(stage, teller, sessionId);
+  const deniedFileAbsent = await denyFile(stage, teller, sessionId);
+  const { last, verified } = await verifyClaim(stage, teller, sessionId);
+  const checks: Checks = { ...first, sameProcess, deniedFileAbsent, verified };
+  const { sessionTotalCostUsd: costUsd = 0, sessionTotalTurns: turns = 0 } = last.result ?? {};
+  return { ok: Object.values(checks).every(Boolean), ...checks, turns, costUsd };
+}
 
+async function writeFile(
+  stage: Stage,
+  teller: Teller,
+): Promise<Pick<Checks, "fileWritten" | "receiptRight"> & { sessionId: string }> {
+  const wanted = join(stage.project, "hello.txt");
   stage.screen.title("1  Start a session; Claude Code asks before it writes; we allow it");
   const started = await teller.call("claude_code", {
     prompt: prompt(stage, `Create the file ${wanted} with the text "${GREETING.trim()}".`, writeScript(wanted)),
     cwd: stage.project,
     maxTurns: 10,
   });
-  const sessionId = started.sessionId ?? "";
-  await teller.follow(sessionId, started, { decision: "allow" });
+  const { sessionId = "" } = started;
+  const { result } = await teller.follow(sessionId, started, { decision: "allow" });
   const fileWritten = existsSync(wanted) && readFileSync(wanted, "utf8").startsWith(GREETING.trim());
   teller.say("check", fileWritten ? `${wanted} is there` : `${wanted} is NOT there`);
+  const receiptRight = result?.receipt?.files?.names?.includes("hello.txt") === true;
+  teller.say("check", receiptRight ? "the receipt has hello.txt" : "the receipt does NOT have hello.txt");
+  return { sessionId, fileWritten, receiptRight };
+}
 
+async function goOn(stage: Stage, teller: Teller, sessionId: string): Promise<boolean> {
   stage.screen.title("2  Reply: the same process goes on, with everything still in mind");
   const replied = await teller.call("claude_code_reply", {
     sessionId,
@@ -52,29 +74,44 @@ export async function play(stage: Stage): Promise<Ending> {
   await teller.follow(sessionId, replied, { decision: "allow" });
   const sameProcess = (await countProcessStarts(stage.client, sessionId)) === 1;
   teller.say("check", sameProcess ? "one process served both turns" : "a second process was started");
+  return sameProcess;
+}
 
+async function denyFile(stage: Stage, teller: Teller, sessionId: string): Promise<boolean> {
+  const unwanted = join(stage.project, "forbidden.txt");
   stage.screen.title("3  Reply: Claude Code asks again; we deny it");
-  const third = await teller.call("claude_code_reply", {
+  const replied = await teller.call("claude_code_reply", {
     sessionId,
     prompt: prompt(stage, `Create the file ${unwanted}. If you may not, say so and stop.`, writeScript(unwanted)),
   });
-  const last = await teller.follow(sessionId, third, {
+  await teller.follow(sessionId, replied, {
     decision: "deny",
     denyMessage: "Not this file. Do not try another way.",
   });
   const deniedFileAbsent = !existsSync(unwanted);
   teller.say("check", deniedFileAbsent ? `${unwanted} is not there` : `${unwanted} IS there`);
+  return deniedFileAbsent;
+}
 
-  const turns = last.result?.sessionTotalTurns ?? 0;
-  const costUsd = last.result?.sessionTotalCostUsd ?? 0;
-  return {
-    ok: fileWritten && deniedFileAbsent && sameProcess,
-    fileWritten,
-    deniedFileAbsent,
-    sameProcess,
-    turns,
-    costUsd,
-  };
+async function verifyClaim(
+  stage: Stage,
+  teller: Teller,
+  sessionId: string,
+): Promise<Pick<Checks, "verified"> & { last: Answer }> {
+  const claimed = join(stage.project, "notes.txt");
+  stage.screen.title("4  Reply with verify: Claude claims work it has not done; the server's command finds out");
+  const replied = await teller.call("claude_code_reply", {
+    sessionId,
+    prompt: prompt(stage, `Create the file ${claimed} with the text "${GREETING.trim()}".`, [
+      { text: "Done: notes.txt is written." },
+      ...writeScript(claimed),
+    ]),
+    advanced: { verify: ["grep Hello notes.txt"] },
+  });
+  const last = await teller.follow(sessionId, replied, { decision: "allow" });
+  const verified = last.result?.verification?.status === "passed" && existsSync(claimed);
+  teller.say("check", verified ? `${claimed} is verified` : `${claimed} is NOT verified`);
+  return { last, verified };
 }
 
 type ScriptedReply = Parameters<typeof scriptTag>[0];
@@ -102,6 +139,8 @@ const EventText = z.looseObject({
   output: z.string().optional(),
   decision: z.string().optional(),
   by: z.string().optional(),
+  message: z.string().optional(),
+  verification: Verification.optional(),
 });
 
 /** Calls the tools, and prints calls, answers and actions of Claude Code. */
@@ -151,12 +190,13 @@ class Teller {
   }
 
   #print(type: string, data: Record<string, unknown>): void {
-    const { by, decision, ok, output, text, tool } = EventText.parse(data);
-    if (type === "output" && tool !== undefined) this.say("claude", `calls ${tool}`, data);
-    else if (type === "output" && text !== undefined) this.say("claude", `says: ${text}`, data);
-    else if (type === "progress" && ok !== undefined) {
-      this.say("claude", `tool answered: ${oneLine(output ?? (ok ? "done" : "failed"))}`, data);
-    } else if (type === "permission_result") this.say("note", `${decision ?? ""} by ${by ?? ""}`, data);
+    const { by, decision, message, ok, output, text, tool, verification } = EventText.parse(data);
+    if (verification?.failed) this.#tellVerification(verification);
+    else if (tool !== undefined && type === "output") this.say("claude", `calls ${tool}`, data);
+    else if (text !== undefined && type === "output") this.say("claude", `says: ${text}`, data);
+    else if (message !== undefined && type === "progress") this.say("server", message, data);
+    else if (ok !== undefined) this.say("claude", `tool answered: ${oneLine(output ?? answerOf(ok))}`, data);
+    else if (type === "permission_result") this.say("note", `${decision ?? ""} by ${by ?? ""}`, data);
   }
 
   #tellResult({ result, status }: Answer): void {
@@ -164,8 +204,18 @@ class Teller {
     const { durationMs, numTurns, totalCostUsd } = result;
     const numbers = `${numTurns.toString()} turns, ${usd(totalCostUsd)}, ${durationMs.toString()} ms`;
     this.say("claude", `result: ${oneLine(result.result)} (${numbers})`, { ...result });
+    if (result.receipt) this.say("server", `receipt: ${JSON.stringify(result.receipt)}`);
+    if (result.verification) this.#tellVerification(result.verification);
+  }
+
+  #tellVerification({ attempts, commands = [], failed, of, status }: Verification): void {
+    const runs = [...commands, ...(failed ? [failed] : [])];
+    const exits = runs.map(({ command, exit }) => `${command} exited with ${String(exit)}`).join(", ");
+    this.say("server", `verification ${status}, attempt ${attempts.toString()} of ${of.toString()}: ${exits}`);
   }
 }
+
+const answerOf = (ok: boolean) => (ok ? "done" : "failed");
 
 export function usd(amount: number): string {
   return `$${amount.toFixed(4)}`;

@@ -19,6 +19,10 @@ describe("claude-agents-mcp demo", () => {
     expect(stderr).toBe("");
     expect(stdout).toContain("waiting for a decision: Write");
     expect(stdout).toMatch(/hello\.txt is there/);
+    expect(stdout).toMatch(/receipt: .*"names":\["hello\.txt"\]/);
+    expect(stdout).toMatch(/verification failed, attempt 1 of 2: grep Hello notes\.txt exited with [12]\n/);
+    expect(stdout).toMatch(/verification passed, attempt 2 of 2: grep Hello notes\.txt exited with 0\n/);
+    expect(stdout).toMatch(/notes\.txt is verified/);
     expect(stdout).toMatch(/one process served both turns/);
     expect(stdout).toMatch(/forbidden\.txt is not there/);
     expect(stdout).toMatch(/All checks passed: \d+ turns, \$\d+\.\d{4}/);
@@ -33,7 +37,14 @@ describe("claude-agents-mcp demo", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(lines.at(-1)).toMatchObject({
-      ending: { ok: true, fileWritten: true, deniedFileAbsent: true, sameProcess: true },
+      ending: {
+        ok: true,
+        fileWritten: true,
+        receiptRight: true,
+        deniedFileAbsent: true,
+        sameProcess: true,
+        verified: true,
+      },
     });
     expect(status).toBe(0);
   });
