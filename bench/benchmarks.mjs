@@ -16,10 +16,23 @@ import { sessionList } from "./session-list.mjs";
 import { shim } from "./shim.mjs";
 import { startUp } from "./start-up.mjs";
 import { thousand } from "./thousand.mjs";
+import { turnEnd, turnEndLarge } from "./turn-end.mjs";
 import { waiting } from "./waiting.mjs";
 import { wake } from "./wake.mjs";
 
-const SHORT = [startUp, firstTurn, laterTurn, wake, permission, waiting, burst, answers, daemon];
-const LONG = [longLog, sessionList, atOnce, thousand, fiveClients, daemonWaiting, shim, npx, overHttp, otherServers];
+const SHORT = [startUp, firstTurn, laterTurn, turnEnd, wake, permission, waiting, burst, answers, daemon];
+const LONG = [
+  turnEndLarge,
+  longLog,
+  sessionList,
+  atOnce,
+  thousand,
+  fiveClients,
+  daemonWaiting,
+  shim,
+  npx,
+  overHttp,
+  otherServers,
+];
 
 export const BENCHMARKS = [...SHORT, ...LONG];
