@@ -13,7 +13,7 @@ import { checkShell } from "./preflight/git-bash.ts";
 import { PackageCache } from "../packages/package-cache.ts";
 import { checkModels, checkSkills } from "./sdk-options.ts";
 import { loadSdk, sdkFile } from "./sdk.ts";
-import { checkSandboxedOptions } from "./sandbox/sandboxed-options.ts";
+import { checkSandboxedOptions, claudeOptions } from "./sandbox/sandboxed-options.ts";
 import { planLaunch, planReattach, buildSpareSpec } from "./launch-plan.ts";
 import { findClosedPaths } from "./restrictions.ts";
 import {
@@ -236,7 +236,7 @@ async function checkStart(
   if (isNew) checkModels(options);
   const closed = await findClosedPaths(options, environment, config);
   await checkAllPlaces(options, allowedPlaces(config, request).all, closed);
-  if (isSandboxed(policy)) checkSandboxedOptions(options);
+  if (isSandboxed(policy)) checkSandboxedOptions(isNew ? options : claudeOptions(options));
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !(await isExecutable(own))) {
     fileAccess.check(own, "pathToClaudeCodeExecutable");

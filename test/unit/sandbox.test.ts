@@ -63,6 +63,10 @@ describe("the sandbox policy of a session", () => {
     expect(permissions.blockWritesOutsideWorkingDirectories).toBe(true);
   });
 
+  it("a session that began with commands of a verification goes on in the sandbox, without them", async () => {
+    await expect(sandboxed({ session: { verify: ["npm test"] } })).resolves.toBeDefined();
+  });
+
   it("stricter settings of a session are kept: closed files, hosts and variables", async () => {
     const own = {
       filesystem: { denyRead: ["/closed"], denyWrite: ["/kept"] },

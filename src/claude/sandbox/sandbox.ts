@@ -7,7 +7,7 @@ import { isInside, findRealPath } from "../../security/paths.ts";
 import { programFolders } from "../../security/find-program.ts";
 import { configFolder, stateFile } from "../child-environment.ts";
 import { toClaudeRules, rulePath } from "../rules.ts";
-import { checkSandboxedOptions } from "./sandboxed-options.ts";
+import { checkSandboxedOptions, claudeOptions } from "./sandboxed-options.ts";
 import { checkUserSettings } from "./user-settings.ts";
 
 /**
@@ -49,7 +49,7 @@ export interface SandboxPlan {
 
 /** Throws PERMISSION_DENIED if the session cannot run in the sandbox. */
 export async function planSandbox({ environment, sandboxPolicy, options, rules }: SandboxInput): Promise<SandboxPlan> {
-  checkSandboxedOptions(options);
+  checkSandboxedOptions(claudeOptions(options));
   const sources = options.settingSources ?? ["user"];
   if (sources.includes("user")) await checkUserSettings(configFolder(environment));
   const folders = await findFolders(options);

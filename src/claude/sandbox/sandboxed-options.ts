@@ -31,6 +31,15 @@ export function checkSandboxedOptions(options: Partial<SessionOptions>): void {
   for (const check of Object.values(CHECKED_BY_VALUE)) check(options);
 }
 
+/**
+ * Returns the options of a session that has begun, without the commands of its verification: Claude Code does not get them, and
+ * `CheckRunner.refusal` keeps them from running.
+ */
+export function claudeOptions<T extends Partial<SessionOptions>>(options: T): Omit<T, "verify"> {
+  const { verify: _, ...ofClaude } = options;
+  return ofClaude;
+}
+
 function refuse(name: string, why: string): never {
   const problem = `${name}: is not allowed on this server, because ${why}.`;
   throw new AppError(
