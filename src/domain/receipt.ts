@@ -85,6 +85,8 @@ export const Comparison = z.object({
   notSeen: z.array(z.string()),
   /** Files that tools report as changed and that the tree cannot show: ignored by git, in a skipped folder. As reported. */
   outOfSight: z.array(z.string()).exactOptional(),
+  /** Real path of the session's folder, if known. */
+  own: z.string().exactOptional(),
   after: Snapshot,
 });
 export type Comparison = z.infer<typeof Comparison>;
@@ -128,7 +130,7 @@ export type ReceiptCounts = z.infer<typeof ReceiptCounts>;
 export const Receipt = z.object({
   /** Number of the turn in its session, from 1. */
   turn: z.number().int(),
-  ...Comparison.omit({ after: true, outOfSight: true }).shape,
+  ...Comparison.omit({ after: true, outOfSight: true, own: true }).shape,
   /** Changes outside the session's folders that tools reported. Absolute paths. */
   outside: z.array(z.string()),
   commands: z.array(CommandRun),

@@ -249,7 +249,9 @@ export class EffectRunner {
     if (event?.type !== "prompt.queued")
       throw new Error(`The prompt cannot be read (event ${String(eventId)}). Send it again.`);
     const { attachments = [], text } = event.data;
-    this.#process?.push({ id: promptId, text: partlyDone ? `${text}\n\n${PARTLY_DONE}` : text, attachments });
+    const prompt = { id: promptId, text: partlyDone ? `${text}\n\n${PARTLY_DONE}` : text, attachments };
+    const process = this.#process;
+    this.#evidence.whenLooked(text, () => process?.push(prompt));
   }
 
   /** Repeats the answer in the log. A request that ended without an approver's answer is denied. */

@@ -19,6 +19,8 @@ export function isEvidenceEffect(effect: Effect): effect is EvidenceEffect {
   return EFFECTS.has(effect.type);
 }
 
+/** Default of the option `settingSources`. Hooks of settings run without an event. */
+const ALL_SOURCES = ["user", "project", "local"];
 /** Number of events of a turn read at once. */
 const PAGE = 500;
 /** Maximum number of sessions of the principal searched for those that worked in the folder. */
@@ -78,6 +80,16 @@ export class EvidenceRunner {
         this.#stopChecks.abort();
         return this.#folders.forget(effect.turnId);
     }
+  }
+
+  /**
+   * Calls `push` at once, except for a command of Claude Code (`/name`): such a prompt waits for the look at the folders, because
+   * the command can run a shell command before the first request.
+   */
+  whenLooked(text: string, push: () => void): void {
+    const isCommand = text.trimStart().startsWith("/");
+    if (isCommand && this.#baseline) void this.#baseline.before.then(push);
+    else push();
   }
 
   get #folders(): FolderWatch {
@@ -153,7 +165,7 @@ export class EvidenceRunner {
       facts,
       comparison,
       // Tools report a file by either name of the folder.
-      cwd: [...new Set([spec.cwd, comparison.folders[0]?.path ?? spec.cwd])],
+      cwd: [...new Set([spec.cwd, comparison.own ?? spec.cwd])],
       folders: spec.additionalDirectories ?? [],
       others: await this.#countOthers(turn),
       between,
@@ -162,9 +174,14 @@ export class EvidenceRunner {
     return { receipt, after: comparison.after };
   }
 
-  async #read(turn: Turn, { background, lastEventId }: SessionState): Promise<TurnReader> {
-    const { backend, sessionId } = this.#options;
-    const reader = new TurnReader({ background: background.length });
+  async #read(turn: Turn, state: SessionState): Promise<TurnReader> {
+    const { backend, sessionId, spec } = this.#options;
+    const { background, lastEventId } = state;
+    const { settingSources = ALL_SOURCES } = spec;
+    const reader = new TurnReader({ background: background.length, mayHook: settingSources.length > 0 });
+    for (const { eventId } of promptsOf(state)) {
+      for (const event of await backend.log.read(sessionId, eventId, 1)) reader.take(event);
+    }
     for (let from = turn.eventId ?? lastEventId; from <= lastEventId;) {
       const page = await backend.log.read(sessionId, from, PAGE);
       for (const event of page) reader.take(event);

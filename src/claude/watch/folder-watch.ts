@@ -172,6 +172,7 @@ async function compare(
     gitFiles: [...new Set(all.flatMap(({ gitFiles }) => gitFiles))],
     notSeen: [...notes.sentences],
     ...(outOfSight.length > 0 && { outOfSight }),
+    own: roots.own,
     after,
   };
 }

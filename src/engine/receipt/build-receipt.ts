@@ -30,7 +30,7 @@ export function buildReceipt({
   why,
   ...sight
 }: Sight): Receipt {
-  const { after: _, outOfSight = [], ...compared } = comparison ?? uncompared(why);
+  const { after: _, outOfSight = [], own: __, ...compared } = comparison ?? uncompared(why);
   const seen = compared.folders.flatMap(({ kind, path }) => (kind === "unseen" ? [] : [path]));
   const places: Places = { cwd, folders: [...sight.folders, ...seen], outOfSight: new Set(outOfSight) };
   const files = facts.files.mergeInto(compared, places);
