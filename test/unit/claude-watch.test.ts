@@ -1,20 +1,20 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, renameSync, rmSync, symlinkSync, truncateSync, utimesSync } from "node:fs";
 import { expect, it } from "vitest";
-import { FILES, shortened, useWatchedFolders, type WatchedFolder } from "../kit/sessions/watched-folder.ts";
+import { FILES, Place, shortened, useWatchedFolders, type WatchedFolder } from "../kit/sessions/watched-folder.ts";
 
-const { copy } = useWatchedFolders();
+const { copy, empty } = useWatchedFolders();
 
-interface Row {
+interface Row<Folder> {
   readonly title: string;
   /** Made before the turn. */
-  readonly before?: (folder: WatchedFolder) => void;
-  readonly turn: (folder: WatchedFolder) => void;
+  readonly before?: (folder: Folder) => void;
+  readonly turn: (folder: Folder) => void;
   readonly files: string[];
 }
 
-const ROWS: Row[] = [
-  { title: "nothing done", turn: () => undefined, files: [] },
+/** Each has a folder of its own in one repository, because a turn for each would take long. */
+const ROWS: Row<Place>[] = [
   { title: "an edit", turn: (at) => at.write("a.txt", "1\n2\n4\n"), files: ["changed a.txt +1 -1"] },
   {
     title: "sed -i",
@@ -55,12 +55,6 @@ const ROWS: Row[] = [
     before: (at) => at.write("a.txt", "1\n2\ndirty\n"),
     turn: (at) => at.git("checkout", "-q", "a.txt"),
     files: ["changed a.txt +1 -1"],
-  },
-  {
-    title: "a dirty file that was committed as it was",
-    before: (at) => at.write("a.txt", "dirty\n"),
-    turn: (at) => at.commit("dirty"),
-    files: [],
   },
   {
     title: "a staged file that was changed back in the work tree",
@@ -158,6 +152,19 @@ const ROWS: Row[] = [
     files: ["changed big.bin"],
   },
   {
+    title: "names with blanks, quotes, line breaks and other letters",
+    turn: (at) => {
+      at.write('test/a "b"\n ü.test.ts', 'it.skip("x", () => {});\n');
+      at.git("add", ".");
+      at.write("- dash :(glob)*", "x\n");
+    },
+    files: ["added - dash :(glob)* +1 -0", 'added test/a "b"\n ü.test.ts +1 -0 skipped 1'],
+  },
+];
+
+/** Each has a repository of its own: tests with equal names count as moved, and a commit takes all files. */
+const ALONE: Row<WatchedFolder>[] = [
+  {
     title: "a pipe in place of a dirty file",
     before: (at) => at.write("a.txt", "dirty\n"),
     turn: (at) => {
@@ -167,13 +174,22 @@ const ROWS: Row[] = [
     files: ["changed a.txt"],
   },
   {
-    title: "names with blanks, quotes, line breaks and other letters",
+    title: "a pipe in place of a clean file, beside other changes and a commit",
     turn: (at) => {
-      at.write('test/a "b"\n ü.test.ts', 'it.skip("x", () => {});\n');
-      at.git("add", ".");
-      at.write("- dash :(glob)*", "x\n");
+      at.append("b.txt", "b5\n");
+      at.commit("one");
+      at.append("sub/c.txt", "d\n");
+      rmSync(at.path("a.txt"));
+      execFileSync("mkfifo", [at.path("a.txt")]);
     },
-    files: ["added - dash :(glob)* +1 -0", 'added test/a "b"\n ü.test.ts +1 -0 skipped 1'],
+    files: ["changed a.txt", "changed b.txt", "changed sub/c.txt"],
+  },
+  { title: "nothing done", turn: () => undefined, files: [] },
+  {
+    title: "a dirty file that was committed as it was",
+    before: (at) => at.write("a.txt", "dirty\n"),
+    turn: (at) => at.commit("dirty"),
+    files: [],
   },
   {
     title: "tests that were deleted, skipped and moved",
@@ -201,10 +217,42 @@ const ROWS: Row[] = [
   },
 ];
 
-it.each(ROWS)("after $title, the comparison lists $files", async ({ before, files, turn }) => {
+const compareRows = async () => {
+  const at = empty();
+  const places = ROWS.map((_, row) => new Place(at.path(String(row))));
+  for (const [row, place] of places.entries()) {
+    for (const [path, text] of Object.entries(FILES)) place.write(path, path === "b.txt" ? unique(text, row) : text);
+  }
+  at.git("init", "-q", "-b", "main");
+  at.commit("begin");
+  const each = (name: "before" | "turn") => {
+    for (const [row, place] of places.entries()) ROWS[row]?.[name]?.(place);
+  };
+  each("before");
+  return at.turn(() => each("turn"));
+};
+
+/** Without equal lines in two rows, no file can be taken for one that was moved from another row. */
+const unique = (text: string, row: number) => text.replaceAll("\n", ` of ${String(row)}\n`);
+
+let compared: ReturnType<typeof compareRows> | undefined;
+
+it.each(ROWS.map((row, number) => ({ ...row, number })))(
+  "after $title, the comparison lists $files",
+  async ({ files, number }) => {
+    compared ??= compareRows();
+    const found = await compared;
+    const below = new RegExp(`(?<= )${String(number)}/`, "g");
+    const own = shortened(found).filter((text) => text.search(below) >= 0);
+    expect(own.map((text) => text.replaceAll(below, ""))).toEqual(files);
+    expect(found).toMatchObject({ by: "tree", complete: true });
+  },
+);
+
+it.each(ALONE)("after $title in a repository, the comparison lists $files", async ({ before, files, turn }) => {
   const at = copy();
   before?.(at);
-  const compared = await at.turn(() => turn(at));
-  expect(shortened(compared)).toEqual(files);
-  expect(compared).toMatchObject({ by: "tree", complete: true });
+  const found = await at.turn(() => turn(at));
+  expect(shortened(found)).toEqual(files);
+  expect(found).toMatchObject({ by: "tree", complete: true });
 });

@@ -161,7 +161,8 @@ async function compareClean(compared: Compared): Promise<FoundChange[]> {
  * Lists the differences of paths that were clean before. Compares the work tree with the index if the index is as the former
  * commit, because git takes seconds to compare a few paths of a large commit with the work tree.
  */
-async function rawChanges({ before, look, root }: Compared, dirty: readonly DirtyPath[]): Promise<RawChange[]> {
+async function rawChanges(compared: Compared, dirty: readonly DirtyPath[]): Promise<RawChange[]> {
+  const { before, look, notes, root } = compared;
   const isMoved = before.head !== look.status.head;
   const tracked = dirty.filter(({ isTracked }) => isTracked);
   if (tracked.length === 0 && !isMoved) return [];
@@ -169,16 +170,40 @@ async function rawChanges({ before, look, root }: Compared, dirty: readonly Dirt
   const names = tracked.map(({ path }) => path);
   const paths = isIndexed && names.join().length <= MAX_COMMAND ? ["--", ...names] : ["--"];
   const base = before.head ?? (await runGit(root, "hash-object", "-t", "tree", "--stdin")).trim();
-  const output = await runGit(root, ...DIFF, ...(isIndexed ? [] : [base]), ...paths);
+  const raw = await runGit(root, ...DIFF, ...(isIndexed ? [] : [base]), ...paths).then(
+    parseRaw,
+    async (error: unknown) => {
+      if (!(error instanceof GitError) || error.beginning !== undefined) throw error;
+      notes.explain(
+        `${root.path}: lines of tracked files are not known, because git cannot read all: ${error.message}.`,
+      );
+      return changesByStatus(compared, tracked, isMoved ? [base, look.status.head ?? base] : []);
+    },
+  );
   const { files: earlier = {} } = before;
   const isHidden = new Set(
     dirty
       .filter(({ path, submodule }) => submodule !== undefined && look.state.files?.[path] === undefined)
       .map(({ path }) => path),
   );
-  return parseRaw(output)
-    .flatMap((each) => withoutEarlier(each, earlier))
-    .filter(({ path }) => !isHidden.has(path));
+  return raw.flatMap((each) => withoutEarlier(each, earlier)).filter(({ path }) => !isHidden.has(path));
+}
+
+/** Lists differences without the contents of the work tree, where git fails at a pipe or at a file that it may not read. */
+async function changesByStatus(
+  { look, root }: Compared,
+  tracked: readonly DirtyPath[],
+  heads: readonly string[],
+): Promise<RawChange[]> {
+  const flags = ["-r", "-z", "--raw", "--no-abbrev", "--relative", "--no-renames"];
+  const committed = heads.length === 0 ? [] : parseRaw(await runGit(root, "diff-tree", ...flags, ...heads));
+  const found = new Map(committed.map((each) => [each.path, each]));
+  for (const { isAdded, path } of tracked) {
+    const known = found.get(path) ?? { path, from: undefined, oldMode: "", newMode: "", oldId: "", lines: undefined };
+    const isGone = look.state.files?.[path] === ABSENT;
+    found.set(path, { ...known, status: isGone ? "D" : isAdded === true ? "A" : "M" });
+  }
+  return [...found.values()];
 }
 
 /** Leaves out paths that are compared by their stamps. A rename from or to such a path is a deletion or an addition. */
@@ -240,7 +265,7 @@ async function withTexts(raw: readonly RawChange[], { fresh, notes, root, until 
     ({ from, path, status }) => (isTest(path) || isTest(from)) && (status !== "D" || !isTestFile(path)),
   );
   const former = tests.filter(({ status }) => status !== "A").slice(0, MAX_TEXTS);
-  const ids = former.map(({ oldId }) => oldId);
+  const ids = former.map(({ oldId }) => oldId).filter((id) => id !== "");
   const objects = ids.length === 0 ? undefined : parseObjects(await root.readObjects(ids).catch(beginningOf));
   const toRead = tests.filter(({ path, status }) => status !== "D" && !fresh.has(path)).map(({ path }) => path);
   const onRead = (path: string, bytes: Buffer) => void fresh.set(path, bytes);

@@ -6,6 +6,8 @@ export interface DirtyPath {
   readonly isTracked: boolean;
   /** True if the entry in the index differs from `HEAD`. */
   readonly isStaged: boolean;
+  /** True if `HEAD` has no such path. */
+  readonly isAdded?: boolean;
   /** Commit of a submodule in the index. */
   readonly submodule?: string | undefined;
   /** True if git has been told not to look at the file. */
@@ -52,6 +54,7 @@ function parseDirty(line: string): DirtyPath | undefined {
     path: parts.slice(before).join(" "),
     isTracked: true,
     isStaged: !state.startsWith("."),
+    isAdded: state.startsWith("A"),
     submodule: submodule.startsWith("S") ? parts[7] : undefined,
   };
 }

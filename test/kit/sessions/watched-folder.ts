@@ -20,15 +20,40 @@ interface Watching {
   readonly below?: string;
 }
 
+/** A folder in a repository. */
+export class Place {
+  readonly cwd: string;
+  readonly git: ReturnType<typeof gitIn>;
+
+  constructor(cwd: string) {
+    this.cwd = cwd;
+    this.git = gitIn(cwd);
+  }
+
+  path(path: string): string {
+    return join(this.cwd, path);
+  }
+
+  write(path: string, text: Buffer | string): void {
+    mkdirSync(dirname(this.path(path)), { recursive: true });
+    writeFileSync(this.path(path), text);
+  }
+
+  append(path: string, text: string): void {
+    appendFileSync(this.path(path), text);
+  }
+}
+
 /** A folder, at first a repository with a commit, and the watch of a session in it. */
-export class WatchedFolder {
-  readonly place = realpathSync(mkdtempSync(join(tmpdir(), "watch-")));
-  readonly cwd = join(this.place, "work");
-  readonly state = join(this.place, "state");
-  readonly git = gitIn(this.cwd);
+export class WatchedFolder extends Place {
+  readonly place: string;
+  readonly state: string;
 
   /** `template`: folder made by `commitFiles`, copied because git takes long. */
   constructor(template?: WatchedFolder) {
+    const place = realpathSync(mkdtempSync(join(tmpdir(), "watch-")));
+    super(join(place, "work"));
+    [this.place, this.state] = [place, join(place, "state")];
     mkdirSync(this.cwd);
     if (template) cpSync(template.cwd, this.cwd, { recursive: true, preserveTimestamps: true });
   }
@@ -48,19 +73,6 @@ export class WatchedFolder {
 
   head(): string {
     return this.git("rev-parse", "HEAD").trim();
-  }
-
-  path(path: string): string {
-    return join(this.cwd, path);
-  }
-
-  write(path: string, text: Buffer | string): void {
-    mkdirSync(dirname(this.path(path)), { recursive: true });
-    writeFileSync(this.path(path), text);
-  }
-
-  append(path: string, text: string): void {
-    appendFileSync(this.path(path), text);
   }
 
   watch({ below = ".", confinement = {}, dependencies = {}, env = {}, folders }: Watching = {}) {
