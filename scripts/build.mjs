@@ -63,7 +63,7 @@ const CHUNKS = [
   },
   { name: "claude/supervise/reaper", files: ["claude/supervise/reaper"] },
   // Separate, because the program that walks a folder needs nothing else that is loaded with the engine.
-  { name: "claude/watch/stamp", files: ["claude/watch/stamp"] },
+  { name: "claude/watch/stamp", files: ["claude/watch/stamp", "claude/watch/walk-tree"] },
   { name: "claude/watch/walk", files: ["claude/watch/walk"] },
   // Separate, because each client starts a proxy, without schemas and the MCP SDK.
   { name: "proxy/proxy", files: ["proxy/serve-through-daemon", "proxy/own-server"] },

@@ -135,7 +135,6 @@ const DIRECT = new Map([
   ["claude/supervise/tagged-processes.ts", "/proc"],
   ["claude/supervise/tree.ts", "/proc"],
   ["claude/watch/copies.ts", "the state folder"],
-  ["claude/watch/walk-process.ts", "a child process that is killed when it hangs"],
   ["security/ancestors.ts", "/proc"],
   ["security/descriptors.ts", "/proc"],
   ["security/files/mounts.ts", "/proc"],
@@ -149,6 +148,7 @@ const WITHIN = [
   "claude/preflight/images.ts",
   "claude/watch/disk.ts",
   "claude/watch/stamp.ts",
+  "claude/watch/walk-tree.ts",
   "security/files/limited.ts",
 ];
 

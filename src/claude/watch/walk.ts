@@ -2,6 +2,8 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Stamps } from "./walks.ts";
 import { hasPipe } from "../../security/descriptors.ts";
+import { fileAccess } from "../../security/files/limited.ts";
+import { walkTree } from "./walk-tree.ts";
 
 /** Stamps all files of a folder outside git, in a child process that can be killed if the folder does not answer. */
 
@@ -54,8 +56,21 @@ interface Walk {
   readonly program?: string | undefined;
 }
 
+/** Maximum number of files and folders that are listed in this process: a child process costs as much as some thousand. */
+const FEW_ENTRIES = 1_000;
+
 /** Stamps by path, or the reason why there are none. Never rejects. */
-export async function walkFiles({ program, reads, root, without }: Walk): Promise<Stamps | string> {
+export async function walkFiles(walk: Walk): Promise<Stamps | string> {
+  const { reads, root, without } = walk;
+  const small = { root, skipped: new Set([...SKIPPED, ...without]), reads, maxEntries: FEW_ENTRIES };
+  try {
+    return (await fileAccess.run(root, async () => walkTree(small))) ?? (await walkInChild(walk));
+  } catch (error) {
+    return `it cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+async function walkInChild({ program, reads, root, without }: Walk): Promise<Stamps | string> {
   const file = program ?? fileURLToPath(new URL("./walk-process.js", import.meta.url));
   const args = [file, reads ? "reads" : "stats", root, ...SKIPPED, ...without];
   return new Promise((resolve) => {
