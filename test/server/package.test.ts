@@ -52,6 +52,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "docs/http.md",
       "docs/installation.md",
       "docs/observability.md",
+      "docs/receipts.md",
       "docs/reliability.md",
       "docs/scripted-model.md",
       "docs/security.md",
