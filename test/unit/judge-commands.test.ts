@@ -98,6 +98,33 @@ it.each<[string, Case, object]>([
     { operator: { deny: ["Read(.key)"] }, allowed: ["Bash"], judged: ENV },
     ALLOW("Bash"),
   ],
+  ...["cat .e?v", 'cat "$PWD/.env"', "cat $(ls -a | grep env)", "cd .. && cat x"].map(
+    (command): [string, Case, object] => [
+      `a deny rule for a file, and ${command}, which can hide that file`,
+      { operator: { deny: ["Read(.env)"] }, allowed: ["Bash"], mode: "bypassPermissions", commands: [command] },
+      { ...ASK_BY("Read(.env)"), unclear: expect.stringContaining("hides which files it means") as string },
+    ],
+  ),
+  [
+    "a deny rule for a file, and an allow rule for just the command that can hide that file",
+    { operator: { deny: ["Read(.env)"] }, allowed: ['Bash(cat "$PWD/a")'], commands: ['cat "$PWD/a"'] },
+    ALLOW('Bash(cat "$PWD/a")'),
+  ],
+  [
+    "a deny rule for a file, and a command that can hide that file, in dontAsk",
+    { operator: { deny: ["Read(.env)"] }, allowed: ["Bash"], mode: "dontAsk", commands: ["eslint *.ts"] },
+    DENY("In permissionMode dontAsk"),
+  ],
+  [
+    "a glob, without a rule for files",
+    { allowed: ["Bash(eslint:*)"], commands: ["eslint *.ts"] },
+    ALLOW("Bash(eslint:*)"),
+  ],
+  [
+    "an ask rule for a file that the command names",
+    { operator: { ask: ["Read(.env)"] }, allowed: ["Bash"], commands: ["cat .env"], judged: ENV },
+    ASK_BY("Read(.env)"),
+  ],
   [
     "a protected path",
     { allowed: ["Bash"], mode: "bypassPermissions", judged: { refused: "No session may reach it." } },

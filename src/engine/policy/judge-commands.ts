@@ -3,7 +3,16 @@ import { parseDenyRule, parseRule, type RuleBehavior } from "../../domain/approv
 import type { SessionOptions } from "../../domain/options.ts";
 import type { PermissionMode, PermissionRequest } from "../../domain/permission.ts";
 import type { JudgedCommand } from "../ports.ts";
-import { basesOf, judge, mayMatchMention, type Rules } from "./rules.ts";
+import {
+  allows,
+  basesOf,
+  isTheCommand,
+  judge,
+  mayMatchMention,
+  uncheckedBy,
+  type Rules,
+  type Verdict,
+} from "./rules.ts";
 
 /**
  * Judges commands that the server itself is to run for a session. Claude Code is not asked, so its settings files count for
@@ -59,13 +68,32 @@ function judgeOne(command: string, { mentions = [], ...facts }: JudgedCommand, a
   const denial = findDenial(request, { command, mentions }, all);
   if (denial) return denial;
   const merged = { ...rules, allow: [...rules.allow, ...own.allow], deny: [...rules.deny, ...own.deny] };
-  const verdict = judge(request, merged, cwd);
+  const verdict = judgeWithFiles(request, { rules: merged, mentions, cwd });
   if (verdict?.behavior === "allow") return { behavior: "allow", rule: verdict.rule };
   // An answer for exactly this command outweighs a rule that the command cannot be checked against.
   const isOpen = verdict === undefined || verdict.unclear !== undefined;
   const rule = isOpen ? remembered?.(request, verdict !== undefined) : undefined;
   if (rule !== undefined) return { behavior: "allow", rule };
   return verdict && !UNASKED.has(mode) ? { ...verdict, behavior: "ask" } : byMode(command, mode);
+}
+
+interface Judging {
+  readonly rules: Rules;
+  readonly mentions: readonly string[];
+  readonly cwd: string;
+}
+
+/** Returns the verdict of `judge`, but asks about a command that uses, or may hide, files of deny and ask rules. */
+function judgeWithFiles(request: PermissionRequest, { cwd, mentions, rules }: Judging): Verdict | undefined {
+  const verdict = judge(request, rules, cwd);
+  if (verdict?.behavior === "ask") return verdict;
+  const bases = basesOf(request, rules, cwd);
+  const met = rules.ask.find((rule) => mayMatchMention(rule, request.toolName, mentions, bases));
+  if (met) return { behavior: "ask", rule: met.text };
+  const unchecked = uncheckedBy([...rules.deny, ...rules.ask], request);
+  if (!unchecked || rules.allow.some((rule) => allows(rule, request, bases) && isTheCommand(rule, request)))
+    return verdict;
+  return { behavior: "ask", rule: unchecked.rule, unclear: unchecked.why };
 }
 
 const BASH_REQUEST = { requestId: "", kind: "permission", toolName: "Bash", toolUseId: "" } as const;

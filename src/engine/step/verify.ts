@@ -2,7 +2,7 @@ import type { CommandOf } from "../../domain/command.ts";
 import type { AnsweredBy, PermissionRequest } from "../../domain/permission.ts";
 import { promptsOf, type Turn } from "../../domain/session.ts";
 import { VERIFICATION_TOOL, type VerificationStatus, type VerifiedCommand } from "../../domain/verification.ts";
-import { judgeCommands } from "../policy/judge-commands.ts";
+import { judgeCommands, type CommandsVerdict } from "../policy/judge-commands.ts";
 import { rememberedRule } from "./requests/ruling.ts";
 import { openRequest, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft, type Happening } from "./draft.ts";
@@ -79,9 +79,15 @@ function onJudged(draft: Draft, input: InputOf<"judged">): void {
     toolName: VERIFICATION_TOOL,
     toolUseId: "",
     input: { commands: texts },
-    decisionReason: "The server runs these commands to verify the turn.",
+    decisionReason: reasonToAsk(verdict),
     risk: verdict.risk,
   });
+}
+
+function reasonToAsk(verdict: CommandsVerdict): string {
+  const reason = "The server runs these commands to verify the turn.";
+  if (verdict.behavior !== "ask" || verdict.unclear === undefined) return reason;
+  return `${reason} One cannot be checked against ${verdict.rule ?? "a rule"}: ${verdict.unclear}.`;
 }
 
 /** Goes on once the request for the commands is answered. Called after each step. */
