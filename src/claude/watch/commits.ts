@@ -1,6 +1,6 @@
 import type { Commit } from "../../domain/receipt.ts";
 import { parseCommits } from "./git-output.ts";
-import { runGit, type GitRoot } from "./git-look.ts";
+import { runGit, type GitRoot } from "./git-root.ts";
 import type { Notes } from "./notes.ts";
 
 /** Lists the commits that a moved head tells of. */

@@ -132,7 +132,7 @@ async function compare(
     roots.all.map(async (root) => {
       const contents = new Contents();
       const earlier = before?.folders.find(({ path }) => path === root.path);
-      const looking = { until, notes, isFirst: false, walkProgram, known: earlier?.files };
+      const looking = { until, notes, isFirst: false, walkProgram, known: earlier?.files, since: kept?.since };
       const onRead = (path: string, bytes: Buffer) => contents.keep(path, bytes, MAX_TEXT_BYTES);
       const seen = await lookAtRoot(root, roots, { ...looking, onRead });
       const copies = kept?.copies;

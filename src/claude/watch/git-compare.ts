@@ -5,8 +5,11 @@ import { changeByBytes, textOf, type FoundChange } from "./change.ts";
 import { commitsBetween } from "./commits.ts";
 import type { CopySet } from "./copies.ts";
 import { blobId, stampPaths } from "./disk.ts";
-import { runGit, type GitLook, type GitRoot } from "./git-look.ts";
-import { parseObjects, parseRaw, type DirtyPath, type RawChange } from "./git-output.ts";
+import { LEFT_OUT, missNames, type GitLook } from "./git-look.ts";
+import { noteIgnoreRules } from "./git-files.ts";
+import { readBlobs, runGit, type GitRoot } from "./git-root.ts";
+import { doubtedChanges } from "./index-doubts.ts";
+import { parseRaw, type DirtyPath, type RawChange } from "./git-output.ts";
 import type { Notes } from "./notes.ts";
 import { ABSENT, isDoubtful, isSame, submoduleStamp } from "./stamp.ts";
 import type { Stamps } from "./walks.ts";
@@ -48,22 +51,25 @@ export async function compareGit(compared: Compared): Promise<GitComparison> {
     compareClean(compared),
   ]);
   const changes = [...dirty, ...clean];
-  const rules = [...changes.map(({ path }) => basename(path)), ...heads.gitFiles];
-  if (rules.some((name) => IGNORE_RULES.has(name)) && clean.some(({ change }) => change === "added")) {
-    compared.notes.explain("Rules of ignored files changed: files listed as added may have been there before.");
-  }
+  const names = [...changes.map(({ path }) => basename(path)), ...heads.gitFiles];
+  noteIgnoreRules(
+    compared,
+    names,
+    clean.some(({ change }) => change === "added"),
+  );
   return { ...heads, changes };
 }
-
-/** Names of files that decide which files git ignores. */
-const IGNORE_RULES = new Set([".gitignore", "config", "config.worktree", "info/exclude"]);
 
 /** Compares heads and git's own files only, for a work tree with too many dirty files. */
 export async function compareHeads({ before, look, notes, root, since }: Compared): Promise<GitComparison> {
   const after = look.status.head;
   const isMoved = before.head !== after && after !== undefined;
   const commits = isMoved ? await commitsBetween(root, { before: before.head, after, since }, notes) : [];
-  return { changes: [], commits, gitFiles: changedGitFiles(before, look.state) };
+  const gitFiles = changedGitFiles(before, look.state);
+  if (gitFiles.includes(LEFT_OUT)) {
+    notes.miss(`${root.path}: files that came into or left the sparse checkout are not compared.`);
+  }
+  return { changes: [], commits, gitFiles };
 }
 
 function changedGitFiles({ gitFiles: earlier = {} }: FolderState, { gitFiles: later = {} }: FolderState): string[] {
@@ -75,6 +81,7 @@ function changedGitFiles({ gitFiles: earlier = {} }: FolderState, { gitFiles: la
 async function compareDirty(compared: Compared): Promise<FoundChange[]> {
   const { before, copies, fresh, look, notes, root, until } = compared;
   const earlier = before.files ?? {};
+  missNames(root, Object.keys(earlier), notes);
   const later = { ...look.state.files };
   const clean = Object.keys(earlier).filter((path) => !(path in later));
   const submodules = clean.filter((path) => earlier[path]?.startsWith("s.") === true);
@@ -138,8 +145,10 @@ async function compareClean(compared: Compared): Promise<FoundChange[]> {
   for (const { path } of all.filter(({ isMarked }) => isMarked)) {
     compared.notes.miss(`${path} was marked in git's index during the turn, so that git does not look at the file.`);
   }
-  const dirty = all.filter(({ isMarked }) => isMarked !== true);
-  const raw = await rawChanges(compared, dirty);
+  const doubted = all.filter(({ claimedId }) => claimedId !== undefined);
+  const dirty = all.filter(({ claimedId, isMarked }) => isMarked !== true && claimedId === undefined);
+  const found = await rawChanges(compared, dirty);
+  const raw = found.filter(({ path }) => !doubted.some((each) => each.path === path));
   const untracked = dirty.filter(({ isTracked }) => !isTracked).map(({ path }) => path);
   const onDisk = await keptDeleted(raw, untracked, compared);
   const gone = raw.filter(({ path, status }) => status === "D" && !onDisk.has(path));
@@ -147,12 +156,13 @@ async function compareClean(compared: Compared): Promise<FoundChange[]> {
   const isRenamed = new Set(renamed.values());
   const ofGit = raw.filter(({ path, status }) => !onDisk.has(path) && !(status === "D" && isRenamed.has(path)));
   const changes = await withTexts(ofGit, compared);
+  changes.push(...(await doubtedChanges(doubted, found, compared)));
   for (const [path, isChanged] of onDisk) if (isChanged) changes.push({ path, change: "changed" });
   for (const path of untracked.filter((each) => !onDisk.has(each))) {
-    const found = changeByBytes(path, { hadFile: false, hasFile: true, after: fresh.get(path) });
+    const added = changeByBytes(path, { hadFile: false, hasFile: true, after: fresh.get(path) });
     const from = renamed.get(path);
-    if (from === undefined) changes.push(found);
-    else changes.push({ ...found, from, change: "renamed", lines: [0, 0], before: found.after });
+    if (from === undefined) changes.push(added);
+    else changes.push({ ...added, from, change: "renamed", lines: [0, 0], before: added.after });
   }
   return changes;
 }
@@ -266,13 +276,12 @@ async function withTexts(raw: readonly RawChange[], { fresh, notes, root, until 
   );
   const former = tests.filter(({ status }) => status !== "A").slice(0, MAX_TEXTS);
   const ids = former.map(({ oldId }) => oldId).filter((id) => id !== "");
-  const objects = ids.length === 0 ? undefined : parseObjects(await root.readObjects(ids).catch(beginningOf));
+  const objects = await readBlobs(root, ids);
   const toRead = tests.filter(({ path, status }) => status !== "D" && !fresh.has(path)).map(({ path }) => path);
   const onRead = (path: string, bytes: Buffer) => void fresh.set(path, bytes);
   await stampPaths({ root: root.path, until }, toRead.slice(0, MAX_TEXTS), { onRead });
   const unknown = tests.filter(
-    ({ oldId, path, status }) =>
-      (status !== "A" && objects?.has(oldId) !== true) || (status !== "D" && !fresh.has(path)),
+    ({ oldId, path, status }) => (status !== "A" && !objects.has(oldId)) || (status !== "D" && !fresh.has(path)),
   );
   if (unknown.length > 0) {
     notes.explain(
@@ -284,12 +293,6 @@ async function withTexts(raw: readonly RawChange[], { fresh, notes, root, until 
     const change = CHANGES[status] ?? "changed";
     const about = { path, change, lines, ...(change === "renamed" && { from }) };
     if (!isKnown.has(path)) return about;
-    return { ...about, before: textOf(objects?.get(oldId)), after: textOf(fresh.get(path)) };
+    return { ...about, before: textOf(objects.get(oldId)), after: textOf(fresh.get(path)) };
   });
-}
-
-/** Returns what git wrote before it wrote too much. */
-function beginningOf(error: unknown): Buffer {
-  if (error instanceof GitError && error.beginning !== undefined) return error.beginning;
-  throw error;
 }

@@ -3,6 +3,7 @@ import { lstat, otherwise, readdir } from "../../security/files/limited.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
 import type { Repository } from "../../security/git/repository.ts";
 import { stampPaths } from "./disk.ts";
+import type { Notes } from "./notes.ts";
 import { ABSENT, parseStamp } from "./stamp.ts";
 
 /** Reads git's own files: configuration, hooks, and the linked worktrees of a repository. */
@@ -56,4 +57,20 @@ export async function linkedWorktrees(commonDir: string): Promise<LinkedWorktree
     if (/[\\/]\.git\s*$/.test(dotGit)) found.push({ path: dotGit.trim().slice(0, -"/.git".length), from });
   }
   return found;
+}
+
+/** Names of files that decide which files git ignores. */
+const IGNORE_RULES = new Set([".gitignore", "config", "config.worktree", "info/exclude"]);
+
+/** Notes the consequences if rules of ignored files are among `changed`. `isAdded`: true if new files were found. */
+export function noteIgnoreRules(
+  { notes, root }: { readonly notes: Notes; readonly root: { readonly path: string } },
+  changed: readonly string[],
+  isAdded: boolean,
+): void {
+  if (!changed.some((name) => IGNORE_RULES.has(name))) return;
+  // Most changes of the configuration have nothing to do with it.
+  if (changed.includes(".gitignore") || changed.includes("info/exclude"))
+    notes.miss(`${root.path}: what git ignores has changed, so new files can be out of sight.`);
+  if (isAdded) notes.explain("Rules of ignored files changed: files listed as added may have been there before.");
 }

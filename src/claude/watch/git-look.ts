@@ -1,46 +1,18 @@
-import { join, relative, sep } from "node:path";
+import { join } from "node:path";
 import type { FolderState } from "../../domain/receipt.ts";
-import { openRepository, type GitContext, type OpenedRepository } from "../../security/git/read-only-git.ts";
 import { submoduleFault } from "../../security/git/repository.ts";
 import { GitError } from "../../security/git/run.ts";
 import { stampPaths } from "./disk.ts";
 import { readGitFiles } from "./git-files.ts";
-import { markedPaths } from "./index-flags.ts";
+import { prefixOf, runGit, type GitRoot } from "./git-root.ts";
+import { findDoubted, TOLERANCE_MS, type Reading } from "./index-doubts.ts";
+import { readClaims, type IndexClaims } from "./index-flags.ts";
 import { parseStatus, type DirtyPath, type GitStatus } from "./git-output.ts";
 import type { Notes } from "./notes.ts";
 import { submoduleStamp } from "./stamp.ts";
+import { isGarbled } from "./walk-tree.ts";
 
 /** Reads the state of a folder in a work tree. Only changes below the folder count; head and branch are the repository's. */
-
-/** Folder in a work tree. */
-export interface GitRoot extends OpenedRepository {
-  /** Real path of the folder. */
-  readonly path: string;
-  readonly allowed: GitContext["allowed"];
-}
-
-/** Resolves as `openRepository` does. */
-export async function openGitRoot(place: GitContext, limitMs: number): Promise<GitRoot | string | undefined> {
-  const opened = await openRepository(place, limitMs);
-  return typeof opened === "object" ? { ...opened, path: place.cwd, allowed: place.allowed } : opened;
-}
-
-/**
- * Words before each command. A replaced object would show another commit, and an index can claim that a file has not changed.
- * A large file counts as binary, so that its lines are not read.
- */
-const COMMON = [
-  "--no-replace-objects",
-  "--literal-pathspecs",
-  ...["bigFileThreshold=4m", "untrackedCache=false", "ignoreStat=false", "checkStat=default"].flatMap((setting) => [
-    "-c",
-    `core.${setting}`,
-  ]),
-];
-
-export async function runGit({ git }: Pick<GitRoot, "git">, ...args: string[]): Promise<string> {
-  return (await git(...COMMON, ...args)).toString();
-}
 
 const STATUS = [
   "status",
@@ -59,34 +31,37 @@ const STATUS = [
 /** Bounds of a stored state: number of paths, and bytes of the paths and stamps as JSON. */
 const [MAX_PATHS, MAX_BYTES] = [1_000, 65_536];
 
+/** `since`: time of the look to compare with, ms. */
+export type Looking = Reading & {
+  readonly since?: number | undefined;
+  readonly known?: Readonly<Record<string, string>> | undefined;
+};
+
 export interface GitLook {
   readonly state: FolderState;
   readonly status: GitStatus;
 }
 
-interface Looking {
-  /** Time on `performance.now()` at which to give up. */
-  readonly until: number;
-  readonly known?: Readonly<Record<string, string>> | undefined;
-  readonly onRead?: (path: string, bytes: Buffer) => void;
-  readonly notes: Notes;
-}
-
 /** Rejects with a `GitError` or a `LateError`. */
 export async function lookAtGit(root: GitRoot, looking: Looking): Promise<GitLook> {
-  const [found, own, marked] = await Promise.all([
+  const { notes, since } = looking;
+  const [found, own, claims] = await Promise.all([
     readStatus(root),
     readGitFiles(root.repository, looking.until),
-    markedPaths(root.repository),
+    readClaims(root.repository, since === undefined ? undefined : since - TOLERANCE_MS),
   ]);
-  const status = { ...found, dirty: withMarked(root, found.dirty, marked) };
-  if (marked === undefined)
-    looking.notes.miss(`${root.path}: files that git's index marks as unchanged may have changed.`);
+  const status = { ...found, dirty: await withClaimed(root, { dirty: found.dirty, claims, looking }) };
+  if (claims === undefined) notes.miss(`${root.path}: files that git's index marks as unchanged may have changed.`);
+  missNames(
+    root,
+    status.dirty.map(({ path }) => path),
+    notes,
+  );
   const about = {
     path: root.path,
     ...(status.head !== undefined && { head: status.head }),
     ...(status.branch !== undefined && { branch: status.branch }),
-    gitFiles: own.files,
+    gitFiles: { ...own.files, ...(claims && claims.leftOut !== "" && { [LEFT_OUT]: claims.leftOut }) },
   };
   if (!own.isWhole) looking.notes.miss(`${root.path}: the hooks are too many to compare all.`);
   const unseen = (why: string): GitLook => ({ state: { ...about, kind: "unseen", why }, status });
@@ -102,19 +77,35 @@ export async function lookAtGit(root: GitRoot, looking: Looking): Promise<GitLoo
   return { state: { ...about, kind: "git", files }, status };
 }
 
-/** Adds files that git does not look at to those that it found. */
-function withMarked(root: GitRoot, dirty: readonly DirtyPath[], marked: readonly string[] = []): readonly DirtyPath[] {
-  if (marked.length === 0) return dirty;
-  const [prefix, known] = [prefixOf(root), new Set(dirty.map(({ path }) => path))];
-  const paths = marked.flatMap((path) => (path.startsWith(prefix) ? [path.slice(prefix.length)] : []));
-  const added = paths.filter((path) => !known.has(path));
-  return [...dirty, ...added.map((path) => ({ path, isTracked: true, isStaged: false, isMarked: true }))];
+/** Notes names that lead to no file, because they were not UTF-8. */
+export function missNames({ path }: Pick<GitRoot, "path">, names: readonly string[], notes: Notes): void {
+  if (names.some(isGarbled)) notes.miss(`${path}: files whose names are not UTF-8 are not compared.`);
 }
 
-/** Path of the folder in its work tree, with `/` at the end. */
-function prefixOf({ path, repository }: GitRoot): string {
-  const below = relative(repository.top, path).split(sep).join("/");
-  return below === "" ? "" : `${below}/`;
+/** Name among git's own files of the list of files that a sparse checkout leaves out. */
+export const LEFT_OUT = "index (sparse checkout)";
+
+interface Claimed {
+  readonly dirty: readonly DirtyPath[];
+  readonly claims: IndexClaims | undefined;
+  readonly looking: Looking;
+}
+
+/** Adds files that git does not look at, or wrongly takes as unchanged, to those that it found. */
+async function withClaimed(root: GitRoot, { claims, dirty, looking }: Claimed): Promise<readonly DirtyPath[]> {
+  if (!claims) return dirty;
+  const [prefix, known] = [prefixOf(root), new Set(dirty.map(({ path }) => path))];
+  const below = (path: string) => (path.startsWith(prefix) ? [path.slice(prefix.length)] : []);
+  const marked = claims.marked.flatMap(below).filter((path) => !known.has(path));
+  const written = [...claims.written].flatMap(([path, id]) => below(path).map((name) => [name, id] as const));
+  const clean = new Map(written.filter(([path]) => !known.has(path)));
+  const doubted = clean.size === 0 ? clean : await findDoubted(root, clean, looking);
+  const about = { isTracked: true, isStaged: false };
+  return [
+    ...dirty,
+    ...marked.map((path) => ({ path, ...about, isMarked: true })),
+    ...[...doubted].map(([path, claimedId]) => ({ path, ...about, claimedId })),
+  ];
 }
 
 async function readStatus(root: GitRoot): Promise<GitStatus & { isCut: boolean }> {

@@ -12,6 +12,8 @@ export interface DirtyPath {
   readonly submodule?: string | undefined;
   /** True if git has been told not to look at the file. */
   readonly isMarked?: boolean;
+  /** Id of the content that the index wrongly claims for the file. */
+  readonly claimedId?: string;
 }
 
 export interface GitStatus {

@@ -1,30 +1,42 @@
+import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path";
 import { exists, fileAccess } from "../../security/files/limited.ts";
 import { close, openPlainFile } from "../../security/files/plain-file.ts";
 import type { Repository } from "../../security/git/repository.ts";
 
-/** Finds paths that git's index marks as not to be looked at: `assume-unchanged` and, without a sparse checkout, `skip-worktree`. */
+/** Reads what git's index claims about files: which ones git does not look at, and which ones it has taken as unchanged. */
 
 /** Maximum bytes of an index that is read. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 const [ASSUME_UNCHANGED, EXTENDED, SKIP_WORKTREE] = [0x8000, 0x4000, 0x4000];
 const HEADER_BYTES = 12;
-/** Bytes of times, inode, mode, owner and size before the id of an entry. */
-const STAT_BYTES = 40;
+/** Bytes of times, inode, mode, owner and size before the id of an entry, and place of the mode among them. */
+const [STAT_BYTES, MODE_AT, PLAIN_FILE] = [40, 24, 0o10];
 
-/** Returns paths from the root of the work tree. `undefined` if the index cannot be read. */
-export async function markedPaths({ gitDir }: Repository): Promise<string[] | undefined> {
+/** Paths are from the root of the work tree. */
+export interface IndexClaims {
+  /** Paths marked as not to be looked at: `assume-unchanged` and, without a sparse checkout, `skip-worktree`. */
+  readonly marked: readonly string[];
+  /** Digest of the paths that a sparse checkout leaves out; "" if there are none. */
+  readonly leftOut: string;
+  /** Ids of plain files by path, whose entries git has written since the time asked for, as the change times in them tell. */
+  readonly written: ReadonlyMap<string, string>;
+}
+
+/** `since`: time in ms; absent for no `written`. Resolves to `undefined` if the index cannot be read. */
+export async function readClaims({ gitDir }: Repository, since = Infinity): Promise<IndexClaims | undefined> {
   const file = join(gitDir, "index");
   // A repository without commits need not have one.
-  if (!(await exists(file))) return [];
+  if (!(await exists(file))) return { marked: [], leftOut: "", written: new Map() };
   const [index, isSparse] = await Promise.all([
     readIndex(file).catch(() => undefined),
     exists(join(gitDir, "info", "sparse-checkout")),
   ]);
   if (index === undefined) return undefined;
   // A reader of 20-byte ids fails on an index with longer ones.
-  return parseIndex(index, { idBytes: 20, isSparse }) ?? parseIndex(index, { idBytes: 32, isSparse });
+  const reading = { isSparse, since };
+  return parseIndex(index, { idBytes: 20, ...reading }) ?? parseIndex(index, { idBytes: 32, ...reading });
 }
 
 async function readIndex(file: string): Promise<Buffer | undefined> {
@@ -42,13 +54,14 @@ async function readIndex(file: string): Promise<Buffer | undefined> {
 interface Layout {
   readonly idBytes: number;
   readonly isSparse: boolean;
+  readonly since: number;
 }
 
 /** Parses versions 2 to 4. `undefined` if the bytes are laid out in another way, or if another file has the rest. */
-function parseIndex(index: Buffer, { idBytes, isSparse }: Layout): string[] | undefined {
+function parseIndex(index: Buffer, { idBytes, isSparse, since }: Layout): IndexClaims | undefined {
   if (index.length < HEADER_BYTES || index.toString("latin1", 0, 4) !== "DIRC") return undefined;
   const [version, count] = [index.readUInt32BE(4), index.readUInt32BE(8)];
-  const marked: string[] = [];
+  const claims = new Claims(isSparse);
   let previous = index.subarray(0, 0);
   let at = HEADER_BYTES;
   for (let entry = 0; entry < count; entry += 1) {
@@ -56,16 +69,50 @@ function parseIndex(index: Buffer, { idBytes, isSparse }: Layout): string[] | un
     if (flagsAt + 4 > index.length) return undefined;
     const flags = index.readUInt16BE(flagsAt);
     const isExtended = (flags & EXTENDED) !== 0;
-    const isSkipped = isExtended && !isSparse && (index.readUInt16BE(flagsAt + 2) & SKIP_WORKTREE) !== 0;
     const nameAt = flagsAt + (isExtended ? 4 : 2);
     const named = version === 4 ? shortName(index, nameAt, previous) : wholeName(index, nameAt, flags & MAX_LENGTH);
     if (!named) return undefined;
-    if (isSkipped || (flags & ASSUME_UNCHANGED) !== 0) marked.push(named.name.toString());
+    if (isExtended && (index.readUInt16BE(flagsAt + 2) & SKIP_WORKTREE) !== 0) claims.skip(named.name);
+    else if ((flags & ASSUME_UNCHANGED) !== 0) claims.mark(named.name);
+    else if (changedAt(index, at) >= since && index.readUInt32BE(at + MODE_AT) >> 12 === PLAIN_FILE)
+      claims.written.set(named.name.toString(), index.toString("hex", at + STAT_BYTES, flagsAt));
     previous = named.name;
     // Entries of earlier versions are padded to a multiple of eight, with at least one NUL.
     at = version === 4 ? named.end + 1 : at + Math.floor((named.end - at + 8) / 8) * 8;
   }
-  return index.toString("latin1", at, at + 4) === "link" ? undefined : marked;
+  return index.toString("latin1", at, at + 4) === "link" ? undefined : claims.done();
+}
+
+/** Collects claims of entries. */
+class Claims {
+  readonly written = new Map<string, string>();
+  readonly #marked: string[] = [];
+  readonly #isSparse: boolean;
+  #leftOut: Hash | undefined;
+
+  constructor(isSparse: boolean) {
+    this.#isSparse = isSparse;
+  }
+
+  mark(name: Buffer): void {
+    this.#marked.push(name.toString());
+  }
+
+  skip(name: Buffer): void {
+    if (!this.#isSparse) return this.mark(name);
+    this.#leftOut ??= createHash("sha256");
+    this.#leftOut.update(name).update("\0");
+  }
+
+  done(): IndexClaims {
+    const leftOut = this.#leftOut?.digest("base64url").slice(0, 16) ?? "";
+    return { marked: this.#marked, leftOut, written: this.written };
+  }
+}
+
+/** Time of change of the file when git wrote the entry, ms. No program sets this time of a file. */
+function changedAt(index: Buffer, at: number): number {
+  return index.readUInt32BE(at) * 1_000 + index.readUInt32BE(at + 4) / 1_000_000;
 }
 
 /** Length of a name, or of a longer one. */

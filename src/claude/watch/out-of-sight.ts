@@ -2,7 +2,7 @@ import { dirname, relative, sep } from "node:path";
 import { realpath } from "../../security/files/limited.ts";
 import { nearestDotGit } from "../../security/git/repository.ts";
 import { isInside } from "../../security/paths.ts";
-import { runGit, type GitRoot } from "./git-look.ts";
+import { runGit, type GitRoot } from "./git-root.ts";
 import type { Notes } from "./notes.ts";
 import type { ClosedRoot, Root } from "./roots.ts";
 import { SKIPPED } from "./walk.ts";

@@ -2,7 +2,8 @@ import { join } from "node:path";
 import type { FolderState } from "../../domain/receipt.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
 import { isInside } from "../../security/paths.ts";
-import { lookAtGit, type GitLook, type GitRoot } from "./git-look.ts";
+import { lookAtGit, missNames, type GitLook } from "./git-look.ts";
+import type { GitRoot } from "./git-root.ts";
 import type { Notes } from "./notes.ts";
 import type { ClosedRoot, Root, Roots } from "./roots.ts";
 import { SKIPPED, walkFiles } from "./walk.ts";
@@ -12,6 +13,8 @@ import { within } from "./within.ts";
 /** Looks at one folder of a session. */
 
 export interface Looking {
+  /** Time of the look to compare with, ms. */
+  readonly since?: number | undefined;
   readonly until: number;
   readonly known?: Readonly<Record<string, string>> | undefined;
   readonly onRead: (path: string, bytes: Buffer) => void;
@@ -48,6 +51,7 @@ async function lookInside(root: ClosedRoot | Root, roots: Roots, looking: Lookin
     }
     const stamps = await walkRoot(root, roots, looking);
     if (typeof stamps === "string") return unseen(`${stamps}.`);
+    missNames(root, [...stamps.keys()], looking.notes);
     describeFiles(root, looking.notes);
     return { root, state: { path, kind: "files" }, stamps };
   } catch (error) {

@@ -8,7 +8,7 @@ import { allowedPlaces, buildEnvironment, type ClaudeDependencies } from "../dep
 import { checkFolder } from "../preflight/session-paths.ts";
 import { findClosedPaths } from "../restrictions.ts";
 import { linkedWorktrees } from "./git-files.ts";
-import { openGitRoot, type GitRoot } from "./git-look.ts";
+import { openGitRoot, type GitRoot } from "./git-root.ts";
 import type { Notes } from "./notes.ts";
 import { within } from "./within.ts";
 

@@ -1,7 +1,7 @@
 import type { BigIntStats } from "node:fs";
 import * as fs from "node:fs/promises";
 import { join } from "node:path";
-import { contentOf, readWhole, statStamp } from "./stamp.ts";
+import { ABSENT, contentOf, readWhole, statStamp } from "./stamp.ts";
 
 /** Maximum bytes of a file that is read, and time after which no more files are, ms. */
 const [MAX_READ_BYTES, READ_MS] = [65_536, 700];
@@ -30,6 +30,7 @@ export async function walkTree(walk: TreeWalk): Promise<Map<string, string> | un
       const stats = await fs.lstat(file, { bigint: true }).catch(() => undefined);
       const reads = walk.reads && performance.now() < until;
       if (stats) stamps.set(path, statStamp(stats) + (await content(file, stats, reads).catch(() => "")));
+      else if (isGarbled(path)) stamps.set(path, ABSENT);
     }
   };
   await Promise.all([stampRest(), stampRest(), stampRest(), stampRest()]);
@@ -44,6 +45,7 @@ async function listFiles({ maxEntries, root, skipped }: TreeWalk): Promise<strin
     // A folder without permission is left out, now and later.
     const inside = await fs.readdir(join(root, folder), { withFileTypes: true }).catch((error: unknown) => {
       if (isRoot) throw error;
+      if (isGarbled(folder)) found.push(folder);
       return [];
     });
     entries += inside.length;
@@ -55,6 +57,11 @@ async function listFiles({ maxEntries, root, skipped }: TreeWalk): Promise<strin
     }
   }
   return found;
+}
+
+/** True for a name that was not UTF-8, and so leads to no file. */
+export function isGarbled(name: string): boolean {
+  return name.includes("\uFFFD");
 }
 
 async function content(file: string, stats: BigIntStats, reads: boolean): Promise<string> {
