@@ -115,6 +115,8 @@ describe("commands that may run another command", () => {
     ["timeout --unknown 5 ls", "timeout"],
     ["timeout $X ls", "timeout"],
     ["nohup", "nohup"],
+    [`${"sudo ".repeat(3_000)}rm x`, "too many programs in it run one another"],
+    [`${"find . -exec ".repeat(500)}rm x`, "too many programs in it run one another"],
     ["$X", "not written out"],
     ["./x", "not a plain program name"],
     ["find . $X", "find"],

@@ -3,7 +3,11 @@ import { hasPlainForm, isRunner } from "./runners.ts";
 
 /** Resolves one simple command: its program by the bare name, and the commands that the program runs in turn. */
 
-export function resolveCommand(words: ShellCommand): CommandReading {
+/** Maximum number of programs that run one another: reading thousands would take seconds. */
+const MAX_DEPTH = 20;
+
+export function resolveCommand(words: ShellCommand, depth = 0): CommandReading {
+  if (depth > MAX_DEPTH) return opaque(words.slice(0, 1), "too many programs in it run one another");
   const [written, ...args] = words;
   if (written === undefined) return opaque(words, "the name of a program in it is not written out");
   const name = bareName(written);
@@ -11,8 +15,9 @@ export function resolveCommand(words: ShellCommand): CommandReading {
   const own: ShellCommand = [name, ...args];
   if (name === "git") return resolveGit(own, args);
   const inner = WRAPPERS.get(name)?.(args);
-  if (inner !== undefined) return inner === "none" ? { commands: [own] } : withInner(own, resolveCommand(inner));
-  if (name === "find") return resolveFind(own, args);
+  if (inner !== undefined)
+    return inner === "none" ? { commands: [own] } : withInner(own, resolveCommand(inner, depth + 1));
+  if (name === "find") return resolveFind(own, args, depth);
   const isPlain = WRAPPERS.has(name) ? false : (hasPlainForm(name, args) ?? !isRunner(name));
   return isPlain ? { commands: [own] } : opaque(own, `${name} can run another command in this form`);
 }
@@ -102,7 +107,7 @@ const WRAPPERS: ReadonlyMap<string, Wrapper> = new Map([
 
 const EXECUTES = /^-(?:exec|ok)(?:dir)?$/;
 
-function resolveFind(own: ShellCommand, args: ShellCommand): CommandReading {
+function resolveFind(own: ShellCommand, args: ShellCommand, depth: number): CommandReading {
   const commands: ShellCommand[] = [own];
   let problem: string | undefined;
   for (let at = 0; at < args.length; at += 1) {
@@ -111,7 +116,7 @@ function resolveFind(own: ShellCommand, args: ShellCommand): CommandReading {
     if (word === undefined) problem ??= "find has words that are not written out";
     if (word === undefined || !EXECUTES.test(word)) continue;
     const end = args.findIndex((each, index) => index > at && (each === ";" || each === "+"));
-    const inner = resolveCommand(args.slice(at + 1, end === -1 ? undefined : end).map(unlessPlaceholder));
+    const inner = resolveCommand(args.slice(at + 1, end === -1 ? undefined : end).map(unlessPlaceholder), depth + 1);
     commands.push(...inner.commands);
     problem ??= inner.problem;
     if (end === -1) break;
