@@ -74,7 +74,6 @@ const MAX_BYTES = 1_048_576;
 /** Says what git does not show of a work tree. */
 async function describeGit(git: GitRoot, { status }: GitLook, roots: Roots, notes: Notes): Promise<void> {
   const { path, repository } = git;
-  notes.explain("Files that git ignores are not compared.");
   if (path !== repository.top) {
     notes.explain(`${path} is part of a larger repository: files elsewhere in that repository are not compared.`);
   }
@@ -94,5 +93,7 @@ async function describeGit(git: GitRoot, { status }: GitLook, roots: Roots, note
 function describeFiles({ path, why }: Root, notes: Notes): void {
   if (why !== undefined) notes.explain(`${path}: ${why} So its files are compared as outside git.`);
   const limits = "large files by size and times only, without lines and tests of changed files";
-  notes.explain(`${path} is compared without git: ${limits}, and not inside ${SKIPPED.join(", ")}.`);
+  notes.explain(`${path} is compared without git: ${limits}.`);
+  // A sentence of its own, because a receipt cuts long ones.
+  notes.explain(`Outside git, these are not entered: ${SKIPPED.join(", ")}.`);
 }
