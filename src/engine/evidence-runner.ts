@@ -177,8 +177,9 @@ export class EvidenceRunner {
   async #read(turn: Turn, state: SessionState): Promise<TurnReader> {
     const { backend, sessionId, spec } = this.#options;
     const { background, lastEventId } = state;
-    const { settingSources = ALL_SOURCES } = spec;
-    const reader = new TurnReader({ background: background.length, mayHook: settingSources.length > 0 });
+    const isOwn = turn.origin === "self";
+    const mayHook = (spec.settingSources ?? ALL_SOURCES).length > 0;
+    const reader = new TurnReader({ background: background.length, isOwn, mayHook });
     for (const { eventId } of promptsOf(state)) {
       for (const event of await backend.log.read(sessionId, eventId, 1)) reader.take(event);
     }

@@ -87,11 +87,20 @@ export class TurnReader {
   #needsLook: boolean;
 
   /**
-   * `background`: number of background tasks at the beginning of the turn. `mayHook`: true if the process reads settings, whose
+   * `background`: number of background tasks at the beginning of the turn. `isOwn`: true if Claude Code began the turn by itself,
+   * after background work whose last changes count for it. `mayHook`: true if the process reads settings, whose
    * hooks run without an event, unless the session has `includeHookEvents`.
    */
-  constructor({ background, mayHook = false }: { readonly background: number; readonly mayHook?: boolean }) {
-    this.#needsLook = background > 0 || mayHook;
+  constructor({
+    background,
+    isOwn = false,
+    mayHook = false,
+  }: {
+    readonly background: number;
+    readonly isOwn?: boolean;
+    readonly mayHook?: boolean;
+  }) {
+    this.#needsLook = background > 0 || isOwn || mayHook;
   }
 
   /**
