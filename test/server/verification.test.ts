@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../kit/clients/connection.ts";
+import { stream } from "../kit/clients/streaming.ts";
 import { post } from "../kit/servers/http-server.ts";
 import { ofType, startReceiver, WITH_SECRET } from "../kit/clients/webhook-receiver.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
@@ -13,7 +14,7 @@ import { useWorld } from "../kit/world.ts";
 const world = useWorld({ agent: "stand-in" });
 let server: Server;
 beforeAll(async () => {
-  server = await world.server();
+  server = await world.server({ env: { CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS: "1" } });
 });
 
 const WAIT = { waitMs: 20_000 };
@@ -170,5 +171,70 @@ describe("a verification that a webhook approves", () => {
     await fetch(payload.answerUrl, post({ decision: "allow" }, { authorization: `Bearer ${http.token}` }));
     expect(shown(await client.end(sessionId))).toMatchObject({ verification: { status: "passed" } });
     await receiver.close();
+  });
+});
+
+it("`claude_code` accepts one to eight commands as `verify`, refuses what only the operator may give, and keeps the option", async () => {
+  const prompt = scriptTag([{ text: "Nothing to do." }]);
+  const start = { prompt, cwd: world.folder() };
+  const nine = await server.refusal("claude_code", { ...start, advanced: { verify: Array(9).fill("true") } });
+  expect(nine.text).toContain("verify");
+  const own = { commands: ["true"], ownTurns: true };
+  expect((await server.refusal("claude_code", { ...start, advanced: { verify: own } })).text).toContain("verify");
+  const verify = { commands: ["true"], attempts: 0 };
+  const { sessionId } = await server.call("claude_code", { ...start, advanced: { verify } });
+  const get = { action: "get", sessionId, includeSensitive: true };
+  const [session] = (await server.call("claude_code_session", get)).sessions;
+  expect(session).toMatchObject({ sessionId, verify });
+});
+
+describe("commands that a reply, an action or the operator gives", () => {
+  it("a red command of `verify` fails the turn of `claude_code`, and the commands of a reply replace it for one turn", async () => {
+    const script = (text: string) => scriptTag([{ text }, { text: "I could not repair it." }]);
+    const verify = { commands: ["true", "echo broken; exit 4"], attempts: 1 };
+    const start = { prompt: script("All is well."), cwd: world.folder(), ...RUNS, advanced: { verify }, ...WAIT };
+    const { result, sessionId } = await server.call("claude_code", start);
+    expect(result).toMatchObject({
+      isError: true,
+      errorSubtype: "verification_failed",
+      verification: { status: "failed", attempts: 2, of: 2, commands: [{ exit: 0 }, { exit: 4, tail: "broken" }] },
+    });
+    const reply = { sessionId, prompt: script("Again."), advanced: { verify: ["true"] }, ...WAIT };
+    const passed = { isError: false, verification: { status: "passed", attempts: 1, of: 2 } };
+    expect((await server.call("claude_code_reply", reply)).result).toMatchObject(passed);
+  });
+
+  it("action `verify` of `claude_code_session` runs `commands`, or those of the session, as a turn", async () => {
+    const cwd = world.folder();
+    const prompt = scriptTag([{ text: "Done." }]);
+    const { sessionId } = await server.call("claude_code", { prompt, cwd, ...RUNS, ...WAIT });
+    const missing = await server.refusal("claude_code_session", { action: "verify", sessionId });
+    expect(missing).toMatchObject({ code: "INVALID_ARGUMENT", text: expect.stringContaining("commands") as string });
+    const commands = ["touch ran"];
+    const begun = await server.call("claude_code_session", { action: "verify", sessionId, commands });
+    expect(begun).toMatchObject({ sessionId, status: "running" });
+    const wait = { action: "poll", sessionId, cursor: begun.nextCursor, until: "end", ...WAIT };
+    const { result } = await server.call("claude_code_check", wait);
+    expect(result).toMatchObject({ isError: false, verification: { status: "passed" } });
+    expect(existsSync(join(cwd, "ran"))).toBe(true);
+  });
+
+  it("the operator's commands for a folder verify every session there, and a caller can only replace them", async () => {
+    const cwd = world.folder();
+    const settings = JSON.stringify([{ folder: cwd, commands: ["exit 5"], attempts: 0 }]);
+    const operated = await world.server({ args: ["--toolsets", "all", "--allow-rules", "Bash", "--verify", settings] });
+    const prompt = scriptTag([{ text: "Done." }]);
+    const red = { verification: { status: "failed", commands: [{ command: "exit 5", exit: 5 }] } };
+    const start = { prompt, cwd, ...WAIT };
+    expect((await operated.call("claude_code", start)).result).toMatchObject(red);
+    const query = await stream(operated, "claude_code_query", { prompt, cwd });
+    expect(query).toMatchObject({ isError: false, data: { status: "failed", result: { success: false }, ...red } });
+    expect(query.progress.map(({ message }) => message)).toContain("verifying, attempt 1 of 1");
+    const own = await operated.call("claude_code", { ...start, advanced: { verify: ["true"] } });
+    expect(own.result).toMatchObject({ verification: { status: "passed" } });
+    for (const verify of [[], false]) {
+      const answer = operated.refusal("claude_code", { ...start, advanced: { verify } });
+      await expect(answer).resolves.toMatchObject({ code: "INVALID_ARGUMENT" });
+    }
   });
 });
