@@ -70,7 +70,7 @@ async function makeTrees({ environment, home }, files) {
   await sleep(SETTLED_MS);
   for (const cwd of [tree, copy]) {
     const git = async (...args) =>
-      run("git", ["-c", "user.name=bench", "-c", "user.email=bench@localhost", ...args], {
+      run("git", ["-c", "gc.auto=0", "-c", "user.name=bench", "-c", "user.email=bench@localhost", ...args], {
         cwd,
         env: environment,
         maxBuffer: Infinity,
