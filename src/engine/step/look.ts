@@ -15,13 +15,16 @@ export function enterPhase(turn: Turn, phase: Phase, ending: Ending): number {
   return number;
 }
 
+const PHASE_OF = { judged: "judge", verified: "verify", looked: "look" } as const satisfies Record<string, Phase>;
+
 /** Returns the turn whose present phase an outcome belongs to, and its ending; `undefined` for the outcome of an earlier phase. */
 export function turnInPhase(
   { state: { turn } }: Draft,
-  { number, turnId }: { readonly turnId: string; readonly number: number },
+  { number, turnId, type }: Extract<Happening, { type: keyof typeof PHASE_OF }>,
 ): { readonly turn: Turn; readonly ending: Ending } | undefined {
-  const { ending, number: present } = turn?.settling ?? {};
-  return turn?.id === turnId && present === number && ending ? { turn, ending } : undefined;
+  const { ending, number: present, phase } = turn?.settling ?? {};
+  const isPresent = turn?.id === turnId && present === number && phase === PHASE_OF[type];
+  return isPresent && ending ? { turn, ending } : undefined;
 }
 
 /** Notes the state of the folders before the turn, unless the turn starts from an earlier state. */

@@ -197,7 +197,11 @@ function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: 
 export function onRecovered(draft: Draft, { environmentId, mayStart = false, why }: Omit<Recovered, "type">): void {
   if (environmentId !== undefined) noteEnvironment(draft.state, environmentId);
   dropClientBoundPrompts(draft);
+  const { turn } = draft.state;
+  const wasOver = turn?.settling !== undefined;
   if (!mayStart || !startAgain(draft)) endLost(draft, why === undefined ? DIED : `${DIED} ${why}`);
+  // The exit of its process closes a session that is not kept.
+  if (turn && wasOver && draft.state.turn === turn) settleAgain(draft, turn);
 }
 
 const DIED = "The server that ran it has died.";
@@ -276,8 +280,7 @@ function onLinesLost(draft: Draft, { lost }: SignalOf<"attached">): void {
 /** Ends the process, and its turn as lost. */
 function endLost(draft: Draft, error: string): void {
   const { process, savedCostUsd, turn } = draft.state;
-  if (process.phase === "none") return turn ? settleAgain(draft, turn) : undefined;
-  const wasOver = turn?.settling !== undefined;
+  if (process.phase === "none") return;
   endLeftover(draft, process);
   // Sets phase `live`, because a turn whose owner died is lost whatever the phase of its process.
   if (turn) draft.state.process = { ...process, phase: "live" };
@@ -288,7 +291,6 @@ function endLost(draft: Draft, error: string): void {
   onExited({ ...draft, policy }, { type: "exited", code: null, signal: null, error });
   // Nothing is known of the process saving its last cost, so `savedCostUsd` stays.
   draft.state.savedCostUsd = savedCostUsd;
-  if (turn && wasOver) settleAgain(draft, turn);
 }
 
 function endLeftover({ effects }: Draft, { id, pid, startedAt }: RunningProcess): void {

@@ -4,7 +4,7 @@ import { promptsOf, type Turn } from "../../domain/session.ts";
 import { VERIFICATION_TOOL, type VerificationStatus, type VerifiedCommand } from "../../domain/verification.ts";
 import { judgeCommands, type CommandsVerdict } from "../policy/judge-commands.ts";
 import { rememberedRule } from "./requests/ruling.ts";
-import { openRequest, settleRequest } from "./requests/requests.ts";
+import { openRequest, settleAllRequests, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft, type Happening } from "./draft.ts";
 import { enterPhase, lookAndEnd, onBaseline, onLooked, turnInPhase } from "./look.ts";
 import { hasRoom, mayTake, noteEnvironment, noteLastSender, noteReach, noteSender, senderOf } from "./senders.ts";
@@ -30,6 +30,8 @@ import { attend, isUnattendedOver } from "./unattended.ts";
 /** Ends the turn once Claude Code is idle, or gone after its result. */
 export function settleTurn(draft: Draft, turn: Turn, ending: Ending = endingOf(turn)): void {
   if (ending.outcome !== "done" || !isVerified(draft, turn)) return lookAndEnd(draft, turn, ending);
+  // An idle Claude Code waits for no answer.
+  settleAllRequests(draft, "withdrawn");
   turn.verification ??= { runs: 0, of: 0 };
   if (draft.state.background.length > 0) return conclude(draft, turn, "refused", BACKGROUND);
   judgeCommandsOf(draft, turn, ending);
@@ -137,8 +139,12 @@ function record(draft: Draft, turn: Turn, { commands, message, status }: Recorde
 /** Ends the turn without a run. The work is done but unproved, which a warning tells. */
 function conclude(draft: Draft, turn: Turn, status: "denied" | "refused", message: string): void {
   record(draft, turn, { status, commands: [], message });
-  turn.warnings = [`The turn was not verified (${status}): ${message}`, ...(turn.warnings ?? [])];
+  warnUnverified(turn, status, message);
   lookAndEnd(draft, turn, turn.settling?.ending ?? { outcome: "done" });
+}
+
+function warnUnverified(turn: Turn, status: VerificationStatus, why: string): void {
+  turn.warnings = [`The turn was not verified (${status}): ${why}`, ...(turn.warnings ?? [])];
 }
 
 function fail(draft: Draft, turn: Turn, message: string): void {
@@ -168,12 +174,23 @@ function repair(draft: Draft, turn: Turn, red: VerifiedCommand): void {
   const { state } = draft;
   // A process on its way out takes no prompt.
   if (state.process.phase === "ending") return fail(draft, turn, redText(red));
-  const promptId = siblingOf(turn.id, 1 + (turn.verification?.runs ?? 0));
+  const promptId = repairIdOf(turn, new Set(promptsOf(state).map((each) => each.promptId)));
   const text = `${REPAIR}\n\n$ ${red.command}\n(${redText(red)})\n\n${red.tail}`;
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, via: "verification" } });
   delete turn.settling;
   if (state.process.phase === "none") startProcess(draft);
   steer(draft, { promptId, eventId });
+}
+
+/** Returns an id that no prompt of the turn has. Of a turn that is run again, earlier repairs count too. */
+function repairIdOf({ id, prompt }: Turn, taken: ReadonlySet<string>): string {
+  const first = prompt?.promptId ?? id;
+  // `tellToContinue` has distance 1.
+  for (let distance = 2; distance < 15; distance += 1) {
+    const found = siblingOf(first, distance);
+    if (!taken.has(found)) return found;
+  }
+  return siblingOf(first, 15);
 }
 
 const REPAIR =
@@ -201,6 +218,7 @@ export function endNow(draft: Draft, turn: Turn, ending: Ending, by: AnsweredBy)
   if (settling) {
     leavePhase(draft, turn);
     record(draft, turn, { status: "interrupted", commands: [] });
+    if (ending.outcome === "done") warnUnverified(turn, "interrupted", "The session has ended.");
   }
   endTurn(draft, turn, ending, by);
 }
