@@ -9,7 +9,7 @@ const idle: AgentSignal = { type: "idle" };
 const ended: AgentSignal = { type: "exited", code: 0, signal: null };
 const killed: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
 const QUEUED = { whenBusy: "queue" } as const;
-const VERIFY = { verify: { commands: ["make check"], attempts: 1, timeoutMs: 60 * SECOND } };
+export const VERIFY = { verify: { commands: ["make check"], attempts: 1, timeoutMs: 60 * SECOND } };
 const BEFORE = { folders: [{ path: "/project", kind: "git", head: "a1", files: {} }] } as const;
 const NOTHING_CHANGED = {
   by: "tree",

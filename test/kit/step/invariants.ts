@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import { type EventType, SessionEvent } from "../../../src/domain/event.ts";
+import { SessionEvent } from "../../../src/domain/event.ts";
 import { SessionState, SessionStatus, statusOf } from "../../../src/domain/session.ts";
 import { VERIFICATION_TOOL } from "../../../src/domain/verification.ts";
 import type { Policy } from "../../../src/engine/policy/policy.ts";
-import { type Effect, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
+import { type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
 import { elapse } from "../../../src/engine/step/time.ts";
 import { elapseAttendance } from "../../../src/engine/step/unattended.ts";
+import { EVIDENCE_INVARIANTS } from "./evidence-invariants.ts";
+import { type Case, count, type Invariant, ofType } from "./invariant.ts";
 
 /** Invariants of every step from every state. Tests report a broken invariant by its name. */
 
@@ -19,18 +21,8 @@ export function aged(state: SessionState, { at, elapsedMs }: Input, policy: Poli
   return older;
 }
 
-interface Case {
-  readonly before: SessionState;
-  readonly after: SessionState;
-  readonly input: Input;
-  readonly policy: Policy;
-  readonly events: readonly SessionEvent[];
-  readonly effects: readonly Effect[];
-}
-
-type Invariant = (the: Case) => boolean;
-
 const INVARIANTS: Readonly<Record<string, Invariant>> = {
+  ...EVIDENCE_INVARIANTS,
   "the state matches its schema, also as JSON": ({ after }) =>
     isDeepStrictEqual(SessionState.parse(JSON.parse(JSON.stringify(after))), after),
   "every event matches its schema, also as JSON": ({ events }) =>
@@ -266,23 +258,13 @@ function runsOn({ turn }: SessionState, id: string): boolean {
 }
 
 /** Returns the ids of answered commands: a command passed to Claude Code is answered when Claude Code has answered. */
-function answeredBy(input: Input, effects: readonly Effect[]): string[] {
+function answeredBy(input: Input, effects: Case["effects"]): string[] {
   if (input.type === "controlled") return [input.commandId];
   return input.type === "command" && ofType(effects, "control").length === 0 ? [input.command.id] : [];
 }
 
 function isExit(event: SessionEvent): boolean {
   return event.type === "process.exited";
-}
-
-function ofType<T extends Effect["type"]>(effects: readonly Effect[], type: T): Extract<Effect, { type: T }>[] {
-  return effects.filter((effect): effect is Extract<Effect, { type: T }> => effect.type === type);
-}
-
-function count<T extends EventType>(events: readonly SessionEvent[], types: readonly T[]) {
-  return events.filter((event): event is Extract<SessionEvent, { type: T }> =>
-    types.some((type) => type === event.type),
-  );
 }
 
 const requestId = ({ data }: { data: { requestId: string } }): string => data.requestId;
