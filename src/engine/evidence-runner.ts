@@ -8,6 +8,7 @@ import { policyOfProcess } from "./policy/turn-policy.ts";
 import type { CheckedSession, FolderWatch, CheckRunner } from "./ports.ts";
 import { buildReceipt } from "./receipt/build-receipt.ts";
 import { TurnReader } from "./receipt/turn-reader.ts";
+import { findEnvironment } from "./session/environment.ts";
 import type { Effect, Happening, JudgedVerification } from "./step.ts";
 
 type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
@@ -23,6 +24,8 @@ export function isEvidenceEffect(effect: Effect): effect is EvidenceEffect {
 const ALL_SOURCES = ["user", "project", "local"];
 /** Number of events of a turn read at once. */
 const PAGE = 500;
+/** Time to wait for a client of the session's identity, ms. With a look at the folders less than `SETTLE_MS`. */
+const CLIENT_MS = 5_000;
 /** Maximum number of sessions of the principal searched for those that worked in the folder. */
 const MAX_OTHERS = 200;
 
@@ -100,21 +103,29 @@ export class EvidenceRunner {
     return this.#options.runtime.checks;
   }
 
-  #session(state: SessionState): CheckedSession {
+  async #session(state: SessionState): Promise<CheckedSession> {
     const { policy, principal, sessionId, spec } = this.#options;
-    const { environmentId = "" } = state;
+    const found = await this.#environment(state).catch(() => undefined);
     return {
       sessionId,
       principal,
       options: optionsOf(spec, state),
       policy: policyOfProcess(policy, state),
-      environmentId,
+      environmentId: found ?? state.environmentId ?? "",
       processTag: processTagOf(sessionId, "verify"),
     };
   }
 
+  /** Returns the session's environment record. After the death of an owner only its clients have the record, and bring it. */
+  async #environment(state: SessionState): Promise<string | undefined> {
+    const { principal, runtime, spec } = this.#options;
+    const found = findEnvironment(runtime.environments, { principal, spec, state });
+    if (found !== undefined || !state.identity) return found;
+    return runtime.environments.find(state.identity, { principal, options: optionsOf(spec, state) }, CLIENT_MS);
+  }
+
   async #lookBefore({ turnId }: EffectOf<"baseline">, state: SessionState): Promise<void> {
-    const before = this.#folders.look(this.#session(state), turnId);
+    const before = this.#session(state).then(async (session) => this.#folders.look(session, turnId));
     const earlier = this.#snapshotIn(state.lastReceiptEventId).catch(() => undefined);
     const between = Promise.all([before, earlier]).then(([now, last]) => last && this.#folders.differences(last, now));
     const others = this.#others();
@@ -155,7 +166,7 @@ export class EvidenceRunner {
     const { spec } = this.#options;
     const reader = await this.#read(turn, state);
     const facts = reader.done();
-    const session = this.#session(state);
+    const session = await this.#session(state);
     const { before, between = 0 } = await this.#lookOf(turn);
     const comparison = reader.needsLook
       ? await this.#folders.compare(session, before, turn.id, facts.files.paths)
@@ -218,7 +229,7 @@ export class EvidenceRunner {
 
   async #judged(state: SessionState): Promise<JudgedVerification> {
     const { spec } = this.#options;
-    const session = this.#session(state);
+    const session = await this.#session(state);
     const refused = this.#checks.refusal(session);
     if (refused !== undefined) return { refused };
     const { attempts, commands } = await this.#commands(state);
@@ -248,7 +259,7 @@ export class EvidenceRunner {
     const { post, runtime } = this.#options;
     this.#stopChecks = new AbortController();
     const { signal: stop } = this.#stopChecks;
-    const session = this.#session(state);
+    const session = await this.#session(state);
     try {
       await runtime.endLeftover({ processTag: session.processTag });
       const { commands, timeoutMs } = await this.#commands(state);

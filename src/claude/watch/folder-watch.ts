@@ -41,8 +41,8 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
       const keeping: Kept = { since: Date.now(), walks: new Map() };
       kept.set(key, keeping);
       const until = performance.now() + LIMIT_MS;
-      const looked = await within(look(session, keeping, parts), LIMIT_MS, undefined);
-      if (looked === undefined) return lateSnapshot(session);
+      const looked = await within(look(session, keeping, parts).catch(failed), LIMIT_MS, LATE);
+      if (typeof looked === "string") return unseenSnapshot(session, looked);
       const [snapshot, bytes] = looked;
       const written = await within(copies.write(key, bytes), until - performance.now(), undefined);
       if (kept.get(key) !== keeping) await copies.delete(key);
@@ -51,7 +51,8 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
     },
     async compare(session, before, key, reported = []) {
       const compared = compare(session, before, { ...parts, kept: kept.get(key), reported });
-      return (await within(compared, LIMIT_MS, undefined)) ?? lostComparison(LATE, lateSnapshot(session));
+      const found = await within(compared.catch(failed), LIMIT_MS, LATE);
+      return typeof found === "string" ? lostComparison(found, unseenSnapshot(session, found)) : found;
     },
     differences: (earlier, later) => differences(earlier, later, parts.walks),
     async forget(key) {
@@ -63,8 +64,11 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
 
 const LATE = `The folders have not answered within ${String(LIMIT_MS / 1_000)} s.`;
 
-const lateSnapshot = ({ options: { cwd } }: WatchedSession): Snapshot => ({
-  folders: [{ path: cwd, kind: "unseen", why: LATE }],
+const failed = (error: unknown): string =>
+  `The folders could not be looked at: ${error instanceof Error ? error.message : String(error)}`;
+
+const unseenSnapshot = ({ options: { cwd } }: WatchedSession, why: string): Snapshot => ({
+  folders: [{ path: cwd, kind: "unseen", why }],
 });
 
 interface Parts {
