@@ -72,8 +72,15 @@ function install() {
   onFrame(when, FRAMES[what], BODIES[what]);
 }
 
-/** By point: text in the transaction: the result of a tool, or the start of a process. */
-const STORED = { commit: "tool_result", record: "process.started" };
+/** By point: text in the transaction: the result of a tool, the start of a process, or a type of event. */
+const STORED = {
+  commit: "tool_result",
+  record: "process.started",
+  baseline: "turn.baseline",
+  request: "permission.asked",
+  verification: "verification.ended",
+  receipt: "turn.receipt",
+};
 
 const isShim = (socket) => socket.remoteName === true;
 
