@@ -85,7 +85,7 @@ export class SessionActor {
   /** Resolves once everything that has arrived so far is stored and done, a look at the end of a turn included. */
   async settled(): Promise<void> {
     await this.#draining;
-    await this.#runner.looked;
+    await this.#runner.evidence.looked;
     await this.#draining;
   }
 
@@ -278,6 +278,7 @@ export class SessionActor {
   #leave(): void {
     if (this.#gone) return;
     this.#gone = true;
+    this.#runner.evidence.stopChecks();
     this.#cancelTimer?.();
     this.#inbox.abort();
     for (const resolve of this.#replies.values()) resolve(NO_ANSWER);

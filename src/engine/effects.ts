@@ -37,14 +37,14 @@ export class EffectRunner {
   #process: AgentProcess | undefined;
   /** The last two processes, because an exited process still gets the acknowledgement of its exit. */
   #known: readonly { readonly id: string; readonly process: AgentProcess }[] = [];
-  readonly #evidence: EvidenceRunner;
+  readonly evidence: EvidenceRunner;
   #partial = "";
   /** Aborted to end the wait for a slot. */
   #leaveQueue = new AbortController();
 
   constructor(options: EffectRunnerOptions) {
     this.#options = options;
-    this.#evidence = new EvidenceRunner(options);
+    this.evidence = new EvidenceRunner(options);
   }
 
   async perform(effect: OutwardEffect, state: SessionState, stored: StoredBatch): Promise<void> {
@@ -82,7 +82,7 @@ export class EffectRunner {
 
   /** Not awaited: what the server sees comes back as an input. */
   #see(effect: EvidenceEffect, state: SessionState): void {
-    const seen = this.#evidence.perform(effect, state);
+    const seen = this.evidence.perform(effect, state);
     if (effect.type === "baseline") this.#process?.holdTools(seen);
   }
 
@@ -108,11 +108,6 @@ export class EffectRunner {
   /** Text that Claude Code is writing at the moment. */
   get partial(): string {
     return this.#partial;
-  }
-
-  /** Resolves once no look at the end of a turn is under way. */
-  get looked(): Promise<void> {
-    return this.#evidence.looked;
   }
 
   kill(): void {

@@ -76,11 +76,11 @@ export class EvidenceRunner {
       case "verify":
         return this.#verify(effect, state);
       case "stop-checks":
-        return this.#stopChecks.abort();
+        return this.stopChecks();
       case "look":
         return (this.looked = this.#look(effect, state));
       case "forget":
-        this.#stopChecks.abort();
+        this.stopChecks();
         return this.#folders.forget(effect.turnId);
     }
   }
@@ -93,6 +93,11 @@ export class EvidenceRunner {
     const isCommand = text.trimStart().startsWith("/");
     if (isCommand && this.#baseline) void this.#baseline.before.then(push);
     else push();
+  }
+
+  /** Ends the commands that run. A next owner of the session runs them anew. */
+  stopChecks(): void {
+    this.#stopChecks.abort();
   }
 
   get #folders(): FolderWatch {
