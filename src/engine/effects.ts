@@ -246,7 +246,7 @@ export class EffectRunner {
     const { attachments = [], text } = event.data;
     const prompt = { id: promptId, text: partlyDone ? `${text}\n\n${PARTLY_DONE}` : text, attachments };
     const process = this.#process;
-    this.#evidence.whenLooked(text, () => process?.push(prompt));
+    this.evidence.whenLooked(text, () => process?.push(prompt));
   }
 
   /** Repeats the answer in the log. A request that ended without an approver's answer is denied. */

@@ -7,6 +7,7 @@ import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { policyOfProcess } from "./policy/turn-policy.ts";
 import type { CheckedSession, FolderWatch, CheckRunner } from "./ports.ts";
 import { buildReceipt } from "./receipt/build-receipt.ts";
+import { findOthers } from "./receipt/other-sessions.ts";
 import { TurnReader } from "./receipt/turn-reader.ts";
 import { findEnvironment } from "./session/environment.ts";
 import type { Effect, Happening, JudgedVerification } from "./step.ts";
@@ -26,8 +27,6 @@ const ALL_SOURCES = ["user", "project", "local"];
 const PAGE = 500;
 /** Time to wait for a client of the session's identity, ms. With a look at the folders less than `SETTLE_MS`. */
 const CLIENT_MS = 5_000;
-/** Maximum number of sessions of the principal searched for those that worked in the folder. */
-const MAX_OTHERS = 200;
 
 interface EvidenceOptions
   extends Pick<ActorContext, "backend" | "runtime">, Pick<ActorSession, "policy" | "principal" | "spec"> {
@@ -133,7 +132,7 @@ export class EvidenceRunner {
     const before = this.#session(state).then(async (session) => this.#folders.look(session, turnId));
     const earlier = this.#snapshotIn(state.lastReceiptEventId).catch(() => undefined);
     const between = Promise.all([before, earlier]).then(([now, last]) => last && this.#folders.differences(last, now));
-    const others = this.#others();
+    const others = findOthers(this.#options);
     this.#baseline = { turnId, before, between, others };
     return this.#postBaseline(this.#baseline);
   }
@@ -210,18 +209,7 @@ export class EvidenceRunner {
   /** Counts other sessions that worked in the folder at the beginning of the turn, at its end, or ended work meanwhile. */
   async #countOthers({ id, startedAt }: Turn): Promise<number> {
     const atStart = this.#baseline?.turnId === id ? await this.#baseline.others : [];
-    return new Set([...atStart, ...(await this.#others(startedAt))]).size;
-  }
-
-  /** Returns ids of other sessions at work in the folder now, and of those of the principal that worked there since `since`. */
-  async #others(since?: number): Promise<ReadonlySet<string>> {
-    const { backend, principal, sessionId, spec } = this.#options;
-    const found = await Promise.all([
-      backend.leases.atWork(),
-      since === undefined ? [] : backend.rows.list({ principal, since, limit: MAX_OTHERS }),
-    ]).catch(() => []);
-    const others = found.flat().filter((each) => each.id !== sessionId && overlap(each.spec.cwd, spec.cwd));
-    return new Set(others.filter((each) => hasWorked(each.state, since)).map(({ id }) => id));
+    return new Set([...atStart, ...(await findOthers(this.#options, startedAt))]).size;
   }
 
   async #judge({ number, turnId }: EffectOf<"judge">, state: SessionState): Promise<void> {
@@ -301,15 +289,4 @@ function unchanged(before: Snapshot = { folders: [] }): Comparison {
     ...(branch !== undefined && { branchBefore: branch, branchAfter: branch }),
   }));
   return { by: "tree", complete: true, folders, files: [], commits: [], gitFiles: [], notSeen: [], after: before };
-}
-
-/** True if one folder contains the other. */
-function overlap(some: string, other: string): boolean {
-  const [one, two] = [some, other].map((path) => path.replace(/[\\/]*$/, "/").replaceAll("\\", "/"));
-  return one !== undefined && two !== undefined && (one.startsWith(two) || two.startsWith(one));
-}
-
-/** True if a turn runs, or has ended since `since`. */
-function hasWorked({ idleSince, turn }: SessionState, since = Infinity): boolean {
-  return turn !== null || idleSince >= since;
 }
