@@ -7,7 +7,7 @@ import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { policyOfProcess } from "./policy/turn-policy.ts";
 import type { CheckedSession, FolderWatch, CheckRunner } from "./ports.ts";
 import { buildReceipt } from "./receipt/build-receipt.ts";
-import { findOthers } from "./receipt/other-sessions.ts";
+import { countOthers, findOthers } from "./receipt/other-sessions.ts";
 import { TurnReader } from "./receipt/turn-reader.ts";
 import { findEnvironment } from "./session/environment.ts";
 import type { Effect, Happening, JudgedVerification } from "./step.ts";
@@ -206,10 +206,9 @@ export class EvidenceRunner {
     return reader;
   }
 
-  /** Counts other sessions that worked in the folder at the beginning of the turn, at its end, or ended work meanwhile. */
-  async #countOthers({ id, startedAt }: Turn): Promise<number> {
-    const atStart = this.#baseline?.turnId === id ? await this.#baseline.others : [];
-    return new Set([...atStart, ...(await findOthers(this.#options, startedAt))]).size;
+  async #countOthers(turn: Turn): Promise<number> {
+    const atStart = this.#baseline?.turnId === turn.id ? await this.#baseline.others : [];
+    return countOthers(this.#options, atStart, turn);
   }
 
   async #judge({ number, turnId }: EffectOf<"judge">, state: SessionState): Promise<void> {

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer } from "../kit/clients/connection.ts";
 import { repository } from "../kit/git-repository.ts";
+import { commandOf } from "../kit/process-tree.ts";
 import { constants } from "../kit/servers/constants.ts";
 import { preloading } from "../kit/servers/preload.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
@@ -31,7 +32,7 @@ interface Stage {
   readonly commands?: readonly string[];
   readonly allowedTools?: readonly string[];
   readonly during?: (the: Case) => Promise<void>;
-  /** What the commands have written to the file `ran`, with Claude Code alive and without. */
+  /** Content of the file `ran`, to which the commands write; with Claude Code alive, and without. */
   readonly ran: readonly [shim: string, noShim: string];
   readonly expected: readonly [shim: object, noShim: object];
   readonly receipt?: object;
@@ -45,6 +46,7 @@ const GATE = "until [ -e go ]; do sleep 0.05; done";
 const passed = (attempts = 1) => ({ isError: false, verification: { status: "passed", attempts, of: 2 } });
 const LOST = { isError: true, errorSubtype: "lost" };
 const WHOLE = { by: "tree", complete: true, files: { added: 1, names: ["made.txt"] } };
+const LOST_BASELINE = "The state of the folders before the turn was lost.";
 const NO_BASELINE = { by: "tools", complete: false };
 
 const STAGES: readonly Stage[] = [
@@ -126,7 +128,7 @@ async function killInCommand({ client, cwd, sessionId, world }: Case): Promise<v
   killDaemon(world);
   void persistently(async () => client.call("claude_code_session", { action: "get", sessionId }));
   await vi.waitUntil(() => readFileSync(join(cwd, "ran"), "utf8") === "1\n1\n", { timeout: 20_000, interval: 20 });
-  expect(existsSync(`/proc/${String(pid)}`)).toBe(false);
+  expect(commandOf(pid)).toBe("");
   writeFileSync(join(cwd, "go"), "");
 }
 
@@ -174,7 +176,7 @@ async function log(world: World, sessionId: string) {
   const events = await storedEvents(join(world.configFolder, ".."), sessionId);
   expect(events.map(({ id }) => id)).toEqual(events.map((_, at) => at + 1));
   return (type: string) =>
-    events.filter((each) => each.type === type).map(({ event }) => JSON.parse(event) as { data: Record<string, any> });
+    events.filter((each) => each.type === type).map(({ event }) => JSON.parse(event) as { data: unknown });
 }
 
 /** Checks the end of a turn: it ended once, with one true receipt, and no prompt was run twice. */
@@ -184,8 +186,8 @@ async function expectOneEnd({ cwd, sessionId, world }: Case, answer: Answer, sta
   const ofType = await log(world, sessionId);
   const ids = ["turn.started", "turn.receipt", "turn.ended"].map((type) => ofType(type).length);
   expect(ids).toEqual([1, 1, 1]);
-  const receipt = ofType("turn.receipt")[0]?.data["receipt"];
-  if (stage.receipt) expect(receipt.notSeen).toContain("The state of the folders before the turn was lost.");
+  const [receipt] = ofType("turn.receipt");
+  expect(receipt).toMatchObject({ data: { receipt: { notSeen: stage.receipt ? [LOST_BASELINE] : [] } } });
   const served = world.model.requests.flatMap((request) =>
     request.sessionId === sessionId && "entry" in request.served ? [request.served.entry] : [],
   );

@@ -1,4 +1,4 @@
-import type { SessionState } from "../../domain/session.ts";
+import type { SessionState, Turn } from "../../domain/session.ts";
 import type { ActorContext, ActorSession } from "../actor-context.ts";
 
 /** Finds other sessions that work in the folder of a session. */
@@ -8,6 +8,15 @@ const MAX_OTHERS = 200;
 
 interface Searched extends Pick<ActorContext, "backend">, Pick<ActorSession, "principal" | "spec"> {
   readonly sessionId: string;
+}
+
+/** Counts other sessions that worked in the folder: at the beginning of a turn, at its end, or between. */
+export async function countOthers(
+  searched: Searched,
+  atStart: Iterable<string>,
+  turn: Pick<Turn, "startedAt">,
+): Promise<number> {
+  return new Set([...atStart, ...(await findOthers(searched, turn.startedAt))]).size;
 }
 
 /** Returns ids of other sessions at work in the folder now, and of those of the principal that worked there since `since`. */

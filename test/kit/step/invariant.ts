@@ -3,7 +3,7 @@ import type { SessionState } from "../../../src/domain/session.ts";
 import type { Policy } from "../../../src/engine/policy/policy.ts";
 import type { Effect, Input } from "../../../src/engine/step.ts";
 
-/** One step, as invariants see it. */
+/** Step that invariants judge: its input and its outcome. */
 export interface Case {
   readonly before: SessionState;
   readonly after: SessionState;
