@@ -186,8 +186,8 @@ async function expectOneEnd({ cwd, sessionId, world }: Case, answer: Answer, sta
   const ofType = await log(world, sessionId);
   const ids = ["turn.started", "turn.receipt", "turn.ended"].map((type) => ofType(type).length);
   expect(ids).toEqual([1, 1, 1]);
-  const [receipt] = ofType("turn.receipt");
-  expect(receipt).toMatchObject({ data: { receipt: { notSeen: stage.receipt ? [LOST_BASELINE] : [] } } });
+  const isBaselineLost = JSON.stringify(ofType("turn.receipt")).includes(LOST_BASELINE);
+  expect(isBaselineLost).toBe(stage.receipt !== undefined);
   const served = world.model.requests.flatMap((request) =>
     request.sessionId === sessionId && "entry" in request.served ? [request.served.entry] : [],
   );
