@@ -21,21 +21,14 @@ const WAIT = { waitMs: 40_000 };
 const ENDLESS = "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done";
 
 async function made(file: string): Promise<string> {
-  await vi.waitUntil(
-    () => existsSync(file) && readFileSync(file, "utf8") !== "",
-    { timeout: 20_000, interval: 20 },
-  );
+  await vi.waitUntil(() => existsSync(file) && readFileSync(file, "utf8") !== "", { timeout: 20_000, interval: 20 });
   return readFileSync(file, "utf8").trim();
 }
 
 const isAlive = (pid: string) => commandOf(Number(pid)) !== "";
 
 /** Starts a turn in a repository. */
-async function begin(
-  client: Connection,
-  over: Record<string, unknown> = {},
-  advanced: Record<string, unknown> = {},
-) {
+async function begin(client: Connection, over: Record<string, unknown> = {}, advanced: Record<string, unknown> = {}) {
   const cwd = world.folder();
   repository(cwd, "text");
   const start = {
@@ -50,10 +43,7 @@ async function begin(
 }
 
 /** Starts a turn whose command ignores SIGTERM, and resolves once the command runs. */
-async function beginEndless(
-  client: Connection,
-  advanced: Record<string, unknown> = {},
-) {
+async function beginEndless(client: Connection, advanced: Record<string, unknown> = {}) {
   const begun = await begin(client, {}, { verify: [ENDLESS], ...advanced });
   return { ...begun, pid: await made(join(begun.cwd, "pid")) };
 }
@@ -61,9 +51,7 @@ async function beginEndless(
 async function readEnd(sessionId: string) {
   const events = await storedEvents(join(world.configFolder, ".."), sessionId);
   const ofType = (type: string) =>
-    events
-      .filter((each) => each.type === type)
-      .map(({ event }) => (JSON.parse(event) as { data: unknown }).data);
+    events.filter((each) => each.type === type).map(({ event }) => (JSON.parse(event) as { data: unknown }).data);
   return {
     ended: ofType("turn.ended"),
     verified: ofType("verification.ended"),
@@ -73,35 +61,29 @@ async function readEnd(sessionId: string) {
 const INTERRUPTED = [{ verification: { status: "interrupted" } }];
 
 describe("commands of a verification", () => {
-  it(
-    "no process of a command outlives its run, floods memory or waits for input",
-    TIMEOUT,
-    async () => {
-      const server = await world.server();
-      const verify = [
-        "setsid sh -c 'echo $$ > daemon; sleep 300' >/dev/null 2>&1 & until [ -s daemon ]; do sleep 0.05; done",
-        "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo end",
-        'read -r line; test -z "$line"',
-      ];
-      const { cwd, result, sessionId } = await begin(server, WAIT, { verify });
-      expect(result).toMatchObject({
-        isError: false,
-        verification: { status: "passed" },
-      });
-      const { verified } = await readEnd(sessionId);
-      const tail = expect.stringMatching(
-        /^x{2043}\nend$|^x{2044}\nend$/,
-      ) as string;
-      expect(verified).toMatchObject([
-        {
-          verification: {
-            commands: [{ exit: 0 }, { exit: 0, tail }, { exit: 0 }],
-          },
+  it("no process of a command outlives its run, floods memory or waits for input", TIMEOUT, async () => {
+    const server = await world.server();
+    const verify = [
+      "setsid sh -c 'echo $$ > daemon; sleep 300' >/dev/null 2>&1 & until [ -s daemon ]; do sleep 0.05; done",
+      "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo end",
+      'read -r line; test -z "$line"',
+    ];
+    const { cwd, result, sessionId } = await begin(server, WAIT, { verify });
+    expect(result).toMatchObject({
+      isError: false,
+      verification: { status: "passed" },
+    });
+    const { verified } = await readEnd(sessionId);
+    const tail = expect.stringMatching(/^x{2043}\nend$|^x{2044}\nend$/) as string;
+    expect(verified).toMatchObject([
+      {
+        verification: {
+          commands: [{ exit: 0 }, { exit: 0, tail }, { exit: 0 }],
         },
-      ]);
-      expect(isAlive(await made(join(cwd, "daemon")))).toBe(false);
-    },
-  );
+      },
+    ]);
+    expect(isAlive(await made(join(cwd, "daemon")))).toBe(false);
+  });
 
   it("an interrupt ends a command that ignores SIGTERM", TIMEOUT, async () => {
     const server = await world.server();
@@ -117,25 +99,32 @@ describe("commands of a verification", () => {
     expect((await readEnd(sessionId)).verified).toMatchObject(INTERRUPTED);
   });
 
-  it.each(["SIGTERM", "SIGINT"] as const)(
-    "%s during a command ends the server soon",
-    TIMEOUT,
-    async (signal) => {
-      const server = await world.http();
-      const { pid, sessionId } = await beginEndless(await server.connect());
-      const before = performance.now();
-      server.signal(signal);
-      await server.exited;
-      // The end of a server without a command takes a few hundred ms on a busy machine.
-      expect(performance.now() - before).toBeLessThan(3_000);
-      await vi.waitUntil(() => !isAlive(pid), { timeout: 5_000 });
-      const { ended, verified } = await readEnd(sessionId);
-      expect(ended).toMatchObject([
-        { outcome: "interrupted", errorSubtype: "shutdown" },
-      ]);
-      expect(verified).toMatchObject(INTERRUPTED);
-    },
-  );
+  it.each(["SIGTERM", "SIGINT"] as const)("%s during a command ends the server soon", TIMEOUT, async (signal) => {
+    const server = await world.http();
+    const { pid, sessionId } = await beginEndless(await server.connect());
+    const before = performance.now();
+    server.signal(signal);
+    await server.exited;
+    // The end of a server without a command takes a few hundred ms on a busy machine.
+    expect(performance.now() - before).toBeLessThan(3_000);
+    await vi.waitUntil(() => !isAlive(pid), { timeout: 5_000 });
+    const { ended, verified } = await readEnd(sessionId);
+    expect(ended).toMatchObject([{ outcome: "interrupted", errorSubtype: "shutdown" }]);
+    expect(verified).toMatchObject(INTERRUPTED);
+  });
+
+  it("the end of its client ends a turn with endWithClient, and its command", TIMEOUT, async () => {
+    const daemon = await world.daemon();
+    const client = await daemon.client();
+    const { pid, sessionId } = await beginEndless(client, { endWithClient: true });
+    await client.close();
+    await vi.waitUntil(async () => (await readEnd(sessionId)).ended.length > 0, { timeout: 20_000 });
+    const { ended, verified } = await readEnd(sessionId);
+    expect(ended).toMatchObject([{ outcome: "interrupted" }]);
+    expect(verified).toMatchObject(INTERRUPTED);
+    await vi.waitUntil(() => !isAlive(pid), { timeout: 5_000 });
+    await daemon.close();
+  });
 
   it(
     "Claude Code killed during a command of a session that is not kept ends its turn, unverified",
@@ -145,9 +134,7 @@ describe("commands of a verification", () => {
       const { pid, sessionId } = await beginEndless(server, {
         persistSession: false,
       });
-      const claude = world
-        .processes()
-        .find(({ command }) => command.includes(sessionId));
+      const claude = world.processes().find(({ command }) => command.includes(sessionId));
       process.kill(claude!.pid, "SIGKILL");
       const { result } = await server.end(sessionId);
       expect(result).toMatchObject({
@@ -157,77 +144,63 @@ describe("commands of a verification", () => {
     },
   );
 
-  it(
-    "another server on the store ends the commands of a killed server, and runs them anew",
-    TIMEOUT,
-    async () => {
-      const [first, second] = [await world.server(), await world.server()];
-      const { cwd, sessionId } = await begin(
-        first,
-        {},
-        {
-          verify: [
-            "echo $$ >> pids; until [ -e go ]; do sleep 0.05; done",
-            "echo 2 >> ran",
-          ],
-        },
-      );
-      const pid = await made(join(cwd, "pids"));
-      process.kill(first.pid, "SIGKILL");
-      const end = second.end(sessionId);
-      await vi.waitUntil(
-        () => readFileSync(join(cwd, "pids"), "utf8").split("\n").length > 2,
-        { timeout: 20_000 },
-      );
-      expect(isAlive(pid)).toBe(false);
-      writeFileSync(join(cwd, "go"), "");
-      expect((await end).result).toMatchObject({
-        isError: false,
-        verification: { status: "passed", attempts: 1 },
-        receipt: { by: "tree", complete: true },
-      });
-      expect(readFileSync(join(cwd, "ran"), "utf8")).toBe("2\n");
-      expect((await readEnd(sessionId)).ended).toHaveLength(1);
-    },
-  );
+  it("another server on the store ends the commands of a killed server, and runs them anew", TIMEOUT, async () => {
+    const [first, second] = [await world.server(), await world.server()];
+    const { cwd, sessionId } = await begin(
+      first,
+      {},
+      {
+        verify: ["echo $$ >> pids; until [ -e go ]; do sleep 0.05; done", "echo 2 >> ran"],
+      },
+    );
+    const pid = await made(join(cwd, "pids"));
+    process.kill(first.pid, "SIGKILL");
+    const end = second.end(sessionId);
+    await vi.waitUntil(() => readFileSync(join(cwd, "pids"), "utf8").split("\n").length > 2, { timeout: 20_000 });
+    expect(isAlive(pid)).toBe(false);
+    writeFileSync(join(cwd, "go"), "");
+    expect((await end).result).toMatchObject({
+      isError: false,
+      verification: { status: "passed", attempts: 1 },
+      receipt: { by: "tree", complete: true },
+    });
+    expect(readFileSync(join(cwd, "ran"), "utf8")).toBe("2\n");
+    expect((await readEnd(sessionId)).ended).toHaveLength(1);
+  });
 });
 
 describe("a receipt", () => {
-  it(
-    "a state folder that takes no copies leaves lines unknown, which the receipt says",
-    TIMEOUT,
-    async () => {
-      const home = world.folder();
-      mkdirSync(join(home, ".local/state/claude-agents-mcp"), {
-        recursive: true,
-        mode: 0o700,
-      });
-      // Root ignores a read-only folder, but nobody writes below a file.
-      writeFileSync(join(home, ".local/state/claude-agents-mcp/watch"), "");
-      const server = await world.server({ env: { HOME: home } });
-      const edit = {
-        tools: [{ name: "Bash", input: { command: "echo more >> a.txt" } }],
-      };
-      const { result, sessionId } = await begin(server, {
-        prompt: scriptTag([edit, { text: "Done." }]),
-        ...WAIT,
-      });
-      expect(result).toMatchObject({
-        receipt: {
-          by: "tree",
-          complete: true,
-          files: { changed: 1, names: ["a.txt"] },
-        },
-      });
-      const whole = await server.call("claude_code_session", {
-        action: "receipt",
-        sessionId,
-      });
-      expect(JSON.stringify(whole)).toContain(
-        "Lines and tests of 1 files that were dirty before the turn are not known.",
-      );
-    },
-  );
+  it("a state folder that takes no copies leaves lines unknown, which the receipt says", TIMEOUT, async () => {
+    const home = world.folder();
+    mkdirSync(join(home, ".local/state/claude-agents-mcp"), {
+      recursive: true,
+      mode: 0o700,
+    });
+    // Root ignores a read-only folder, but nobody writes below a file.
+    writeFileSync(join(home, ".local/state/claude-agents-mcp/watch"), "");
+    const server = await world.server({ env: { HOME: home } });
+    const edit = {
+      tools: [{ name: "Bash", input: { command: "echo more >> a.txt" } }],
+    };
+    const { result, sessionId } = await begin(server, {
+      prompt: scriptTag([edit, { text: "Done." }]),
+      ...WAIT,
+    });
+    expect(result).toMatchObject({
+      receipt: {
+        by: "tree",
+        complete: true,
+        files: { changed: 1, names: ["a.txt"] },
+      },
+    });
+    const whole = await server.call("claude_code_session", {
+      action: "receipt",
+      sessionId,
+    });
+    expect(JSON.stringify(whole)).toContain(
+      "Lines and tests of 1 files that were dirty before the turn are not known.",
+    );
+  });
 
   it(
     "a git that hangs delays the end of the turn by at most 3 s, and only tools tell of changes",
@@ -255,45 +228,27 @@ describe("a receipt", () => {
     },
   );
 
-  it(
-    "a lost turn that is run again has one receipt, from the folders before its first run",
-    TIMEOUT,
-    async () => {
-      const server = await world.server();
-      const script = [EDIT, { gateBefore: "rerun", text: "Done." }];
-      const { cwd, sessionId } = await begin(
-        server,
-        { prompt: scriptTag(script) },
-        { onLost: "resume" },
-      );
-      await made(join(cwd, "made.txt"));
-      await world.model.waitForRequest(
-        (request) =>
-          request.sessionId === sessionId &&
-          "entry" in request.served &&
-          request.served.entry === 1,
-      );
-      const claude = world
-        .processes()
-        .find(({ command }) => command.includes(sessionId));
-      process.kill(claude!.pid, "SIGKILL");
-      world.model.release("rerun");
-      await vi.waitUntil(
-        async () => (await readEnd(sessionId)).ended.length === 2,
-        { timeout: 20_000 },
-      );
-      const { result } = await server.end(sessionId);
-      expect(result).toMatchObject({
-        isError: false,
-        receipt: {
-          by: "tree",
-          complete: true,
-          files: { added: 1, names: ["made.txt"] },
-        },
-      });
-      expect((await readEnd(sessionId)).ended[0]).not.toHaveProperty(
-        "receiptEventId",
-      );
-    },
-  );
+  it("a lost turn that is run again has one receipt, from the folders before its first run", TIMEOUT, async () => {
+    const server = await world.server();
+    const script = [EDIT, { gateBefore: "rerun", text: "Done." }];
+    const { cwd, sessionId } = await begin(server, { prompt: scriptTag(script) }, { onLost: "resume" });
+    await made(join(cwd, "made.txt"));
+    await world.model.waitForRequest(
+      (request) => request.sessionId === sessionId && "entry" in request.served && request.served.entry === 1,
+    );
+    const claude = world.processes().find(({ command }) => command.includes(sessionId));
+    process.kill(claude!.pid, "SIGKILL");
+    world.model.release("rerun");
+    await vi.waitUntil(async () => (await readEnd(sessionId)).ended.length === 2, { timeout: 20_000 });
+    const { result } = await server.end(sessionId);
+    expect(result).toMatchObject({
+      isError: false,
+      receipt: {
+        by: "tree",
+        complete: true,
+        files: { added: 1, names: ["made.txt"] },
+      },
+    });
+    expect((await readEnd(sessionId)).ended[0]).not.toHaveProperty("receiptEventId");
+  });
 });
