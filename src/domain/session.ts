@@ -91,8 +91,8 @@ const TurnVerification = z.object({
   of: z.number().int(),
   /** Request to approvers for the commands. */
   requestId: z.string().exactOptional(),
-  /** True once the commands are allowed, for the whole turn. */
-  allowed: z.boolean().exactOptional(),
+  /** Event of the prompt whose commands an approver has allowed, for the whole turn; 0 for the session's commands. */
+  allowed: z.number().int().exactOptional(),
   eventId: z.number().int().exactOptional(),
 });
 
@@ -253,6 +253,11 @@ export function promptsOf({ turn }: SessionState): QueuedPrompt[] {
 /** True if Claude was asked anything that the present transcript must hold. */
 export function hasSpoken({ totals, turnsBefore = 0 }: SessionState): boolean {
   return totals.turns > turnsBefore;
+}
+
+/** Returns the last prompt of the running turn with a verification of its own. */
+export function verifiedPrompt(state: SessionState): QueuedPrompt | undefined {
+  return promptsOf(state).findLast(({ verify }) => verify);
 }
 
 /** True if the owner's death would leave a turn or a process unfinished. */

@@ -1,7 +1,7 @@
 import { processTagOf } from "../domain/names.ts";
 import { PermissionMode } from "../domain/permission.ts";
 import type { Comparison, Receipt, Snapshot } from "../domain/receipt.ts";
-import { optionsOf, promptsOf, type SessionState, type Turn } from "../domain/session.ts";
+import { optionsOf, promptsOf, type SessionState, type Turn, verifiedPrompt } from "../domain/session.ts";
 import type { Verify } from "../domain/verification.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { policyOfProcess } from "./policy/turn-policy.ts";
@@ -238,7 +238,7 @@ export class EvidenceRunner {
   async #commands(state: SessionState): Promise<Verify> {
     const { backend, policy, sessionId } = this.#options;
     const { turn } = state;
-    const prompt = promptsOf(state).findLast(({ verify }) => verify);
+    const prompt = verifiedPrompt(state);
     const eventId = turn?.origin === "verify" ? turn.eventId : prompt?.eventId;
     const event = eventId === undefined ? undefined : (await backend.log.read(sessionId, eventId, 1)).at(0);
     const own = event?.type === "prompt.queued" || event?.type === "turn.started" ? event.data.verify : undefined;

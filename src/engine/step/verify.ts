@@ -1,6 +1,6 @@
 import type { CommandOf } from "../../domain/command.ts";
 import type { AnsweredBy, PermissionRequest } from "../../domain/permission.ts";
-import { promptsOf, type Turn } from "../../domain/session.ts";
+import { promptsOf, type Turn, verifiedPrompt } from "../../domain/session.ts";
 import { VERIFICATION_TOOL, type VerificationStatus, type VerifiedCommand } from "../../domain/verification.ts";
 import { judgeCommands, type CommandsVerdict } from "../policy/judge-commands.ts";
 import { rememberedRule } from "./requests/ruling.ts";
@@ -40,7 +40,7 @@ export function settleTurn(draft: Draft, turn: Turn, ending: Ending = endingOf(t
 const BACKGROUND = "Background work still runs, so the commands could see a half of it.";
 
 function isVerified({ policy, state }: Draft, { origin }: Turn): boolean {
-  if (origin === "verify" || promptsOf(state).some(({ verify }) => verify)) return true;
+  if (origin === "verify" || verifiedPrompt(state)) return true;
   return origin === "self" ? policy.verify?.ownTurns === true : policy.verify !== undefined;
 }
 
@@ -66,7 +66,7 @@ function onJudged(draft: Draft, input: InputOf<"judged">): void {
   const remembered = (request: PermissionRequest, exactly: boolean) => rememberedRule(draft, request, exactly);
   const verdict = judgeCommands({ commands, rules, own, mode, cwd, remembered });
   if (verdict.behavior === "deny") return conclude(draft, turn, "denied", verdict.message);
-  if (verdict.behavior === "allow" || turn.verification.allowed) {
+  if (verdict.behavior === "allow" || turn.verification.allowed === sourceOf(draft)) {
     emit(draft, {
       type: "verification.started",
       data: { turnId: turn.id, attempt: turn.verification.runs + 1, of, commands: texts },
@@ -100,8 +100,13 @@ export function followRequest(draft: Draft): void {
   if (requests.some((open) => open.requestId === requestId)) return;
   const answer = answered.find((each) => each.requestId === requestId);
   if (answer?.behavior !== "allow") return conclude(draft, turn, "denied", `Denied by ${answer?.by ?? "server"}.`);
-  turn.verification.allowed = true;
+  turn.verification.allowed = sourceOf(draft);
   judgeCommandsOf(draft, turn, turn.settling.ending);
+}
+
+/** Returns the event with the commands; 0 for the session's. A prompt that joins the turn can bring commands of its own. */
+function sourceOf({ state }: Draft): number {
+  return verifiedPrompt(state)?.eventId ?? 0;
 }
 
 function judgeCommandsOf({ effects }: Draft, turn: Turn, ending: Ending): void {

@@ -34,11 +34,11 @@ export const EVIDENCE_INVARIANTS: Readonly<Record<string, Invariant>> = {
   "commands run only if a rule or an approver has allowed them": ({ before, effects, input }) => {
     if (ofType(effects, "verify").length === 0) return true;
     if (input.type !== "judged" || !("commands" in input)) return false;
-    return before.turn?.verification?.allowed === true || (input.own.allowedTools ?? []).length > 0;
+    return before.turn?.verification?.allowed !== undefined || (input.own.allowedTools ?? []).length > 0;
   },
   "commands count as allowed after an approver's answer": ({ before: { turn: earlier }, after: { answered, turn } }) =>
-    turn?.verification?.allowed !== true ||
-    (earlier?.id === turn.id && earlier.verification?.allowed === true) ||
+    turn?.verification?.allowed === undefined ||
+    (earlier?.id === turn.id && earlier.verification?.allowed === turn.verification.allowed) ||
     answered.some((each) => each.requestId === turn.verification?.requestId && each.behavior === "allow"),
   "commands run at most as often as the verification says": ({ after: { turn } }) => {
     const { of, runs } = turn?.verification ?? { of: 0, runs: 0 };
