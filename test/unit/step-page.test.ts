@@ -73,6 +73,7 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
   "commands of its verification still fail at the end": () =>
     heard(
       running({ verify: { commands: ["make check"], attempts: 0, timeoutMs: SECOND } }).hear(result(), IDLE),
+      "commands allowed",
       "commands lost",
     ),
   "a hook blocked the prompt": () => running().hear(result({ failure: failure("prompt_blocked", "request") }), IDLE),
