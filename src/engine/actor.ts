@@ -8,7 +8,7 @@ import { EffectRunner } from "./effects.ts";
 import { logWriteRefusal, messageOf } from "./ports/store.ts";
 import { refusalAtOwner } from "./session/check-prompt.ts";
 import { FencedError, isLoss, StoreTroubleError } from "./ports.ts";
-import { nextDeadline, stepAll, type Arrival, type Happening, type Step } from "./step.ts";
+import { nextDeadline, stepAll, TRACELESS, type Arrival, type Happening, type Step } from "./step.ts";
 import { looksUnchanged } from "./step/time.ts";
 
 const STORE_RETRY_MS = 1000;
@@ -191,7 +191,7 @@ export class SessionActor {
     try {
       const { backend, clock, mask } = this.#context;
       const masked = events.map((event) => mask(event, this.#session.lease.sessionId));
-      const acted = effects.some(({ type }) => type !== "reply");
+      const acted = effects.some(({ type }) => !TRACELESS.has(type));
       await backend.log.append(this.#session.lease, { events: masked, at: clock.now(), state, acted });
       this.#storedLine = lineOf(state);
       this.#trouble = undefined;

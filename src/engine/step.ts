@@ -18,6 +18,7 @@ import { endNow, followRequest, onEvidence } from "./step/verify.ts";
 import { attend, elapseAttendance } from "./step/unattended.ts";
 
 export { nextDeadline } from "./step/deadlines.ts";
+export { TRACELESS } from "./step/draft.ts";
 export type { ControlOutcome, Effect, Happening, Input, JudgedVerification } from "./step/draft.ts";
 
 export interface Step {

@@ -90,7 +90,10 @@ describe("sessions of a real server", () => {
     });
     const words = await runSessions(["show", sessionId, ...store]);
     expect(words.stdout).toMatch(/^Process +none: it ended with its server$/m);
-    expect(words.stdout).toMatch(/\nLast turn: done, 3 model calls in [\d.]+s\n\nOne is written\.\n$/);
+    const receipt = "receipt: 1 file \\(1 added; \\+1 -0 lines\\), 1 denied";
+    expect(words.stdout).toMatch(
+      new RegExp(`\nLast turn: done, 3 model calls in [\\d.]+s\n${receipt}\n\nOne is written\\.\n$`),
+    );
     expect(words.stdout + table.stdout).not.toContain("\u001b");
 
     await expectExports(sessionId, prompt, cwd);
@@ -153,6 +156,7 @@ describe("sessions of a real server", () => {
         "- Write denied by caller: `` Not `this`. ``",
         "- Write failed: `` Not `this`. ``",
         "\n**Claude Code**\n\n> One is written.",
+        "\n- receipt: 1 file (1 added; +1 -0 lines), 1 denied",
         "\n### Result: done\n\n3 model calls, N, N; the text above\n",
       ].join("\n"),
     );

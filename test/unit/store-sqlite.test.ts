@@ -195,11 +195,13 @@ describe("store: sqlite file", () => {
 
 describe("the durability of a change", () => {
   const said: SessionEvent = { type: "message", data: { message: {} } };
+  const looked: SessionEvent = { type: "turn.baseline", data: { turnId: "t", before: { folders: [] } } };
   it.each([
     ["only the state, for a caller", [], false, "immediate"],
     ["only the state, before an effect", [], true, "barrier"],
     ["output of Claude Code", [said, notice("1")], false, "grouped"],
     ["output of Claude Code, before an effect", [said], true, "barrier"],
+    ["a look at the folders", [looked], false, "grouped"],
     ["a prompt", [said, prompt("hi")], false, "barrier"],
   ] as const)("the urgency of a write depends on its content: %s", (_, events, acted, urgency) => {
     expect(urgencyOf({ acted, events })).toBe(urgency);

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { Stamps } from "./walks.ts";
 import { hasPipe } from "../../security/descriptors.ts";
 import { fileAccess } from "../../security/files/limited.ts";
+import { killAtExit } from "../../security/kill-at-exit.ts";
 import { walkTree } from "./walk-tree.ts";
 
 /** Stamps all files of a folder outside git, in a child process that can be killed if the folder does not answer. */
@@ -75,6 +76,7 @@ async function walkInChild({ program, reads, root, without }: Walk): Promise<Sta
   const args = [file, reads ? "reads" : "stats", root, ...SKIPPED, ...without];
   return new Promise((resolve) => {
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"], env: {} });
+    killAtExit(child, false);
     const parts: Buffer[] = [];
     let length = 0;
     const end = (why: string) => {

@@ -54,7 +54,7 @@ export interface Append {
   events: readonly SessionEvent[];
   at: number;
   state: SessionState;
-  /** True if effects other than replies follow, so the write must survive a crash of the machine. */
+  /** True if effects with a trace outside the server follow, so the write must survive a crash of the machine. */
   acted?: boolean;
 }
 

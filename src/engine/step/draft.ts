@@ -90,6 +90,19 @@ export type Effect =
   | { type: "forget"; turnId: string }
   | { type: "reply"; commandId: string; reply: CommandReply };
 
+/**
+ * Effects without a trace outside the server: a crash of the machine may take back what led to them. The next owner repeats a
+ * look and an assessment.
+ */
+export const TRACELESS: ReadonlySet<Effect["type"]> = new Set([
+  "reply",
+  "baseline",
+  "judge",
+  "look",
+  "stop-checks",
+  "forget",
+]);
+
 /** A step in the making. The functions of this folder change `state` and add to `events` and `effects`. */
 export interface Draft {
   readonly state: SessionState;

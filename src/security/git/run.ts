@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { escapeControlChars } from "../control-chars.ts";
 import { hasPipe } from "../descriptors.ts";
 import { otherwise, stat } from "../files/limited.ts";
+import { killAtExit, killNow } from "../kill-at-exit.ts";
 
 /** Runs one command of git within limits of time and size, and finds the reason of a failure. */
 
@@ -49,16 +50,12 @@ export async function run(
       detached: !isWindows,
       stdio: ["pipe", "pipe", "pipe"],
     });
+    killAtExit(child, !isWindows);
     const chunks: Buffer[] = [];
     let bytes = 0;
     let stderr = "";
     const end = (error: GitError) => {
-      try {
-        if (isWindows || child.pid === undefined) child.kill("SIGKILL");
-        else process.kill(-child.pid, "SIGKILL");
-      } catch {
-        // The process has ended, or is another user's.
-      }
+      killNow(child, !isWindows);
       child.stdout.destroy();
       child.stderr.destroy();
       reject(error);

@@ -24,7 +24,7 @@ const sql = {
 /**
  * Types of events that a crash of the whole machine may take back. All other events are acted upon as soon as they are stored.
  */
-const RELAXED: ReadonlySet<EventType> = new Set(["message", "notice", "background.changed"]);
+const RELAXED: ReadonlySet<EventType> = new Set(["message", "notice", "background.changed", "turn.baseline"]);
 
 /**
  * Chooses the urgency. A change of the state without events that only affects a reply (a request was shown, a process may be
