@@ -1,23 +1,12 @@
 import { join } from "node:path";
 import type { WorkTree } from "../engine/ports.ts";
-import { readOnlyGit, type GitContext, type ReadOnlyGit } from "../security/git/read-only-git.ts";
+import { PLAIN_DIFF, readOnlyGit, type GitContext, type ReadOnlyGit } from "../security/git/read-only-git.ts";
 import { submoduleFault } from "../security/git/repository.ts";
 import { GitError, unreadableText } from "../security/git/run.ts";
 
 /** Compares a folder, and nothing outside, with its last commit in git. */
 
-/**
- * Flags for an equal text under any configuration. A submodule counts as its commit, because git would look for changes in a
- * submodule with a separate git.
- */
-const PLAIN = [
-  "--no-color",
-  "--no-ext-diff",
-  "--no-textconv",
-  "--ignore-submodules=dirty",
-  "--submodule=short",
-  "--relative",
-];
+/** Flags for an equal text of a shown diff. */
 const TEXT = [
   "--src-prefix=a/",
   "--dst-prefix=b/",
@@ -43,7 +32,7 @@ export async function readWorkTree(place: GitContext): Promise<WorkTree | undefi
     const commit = await readCommit(git);
     const base = commit ?? (await line(git, "hash-object", "-t", "tree", "--stdin"));
     const [diff, untracked] = await Promise.all([
-      readBeginning(git("diff", ...PLAIN, ...TEXT, base, "--", "."), "\n"),
+      readBeginning(git("diff", ...PLAIN_DIFF, ...TEXT, base, "--", "."), "\n"),
       readBeginning(git("ls-files", "-z", "--others", "--exclude-standard"), "\0"),
     ]);
     const fault = await movedSubmoduleFault({ git, base, diff: diff.text }, place);
@@ -111,7 +100,7 @@ interface Shown {
 /** Returns the reason for hiding a submodule commit in the diff: the submodule's `.git` could name another repository here. */
 async function movedSubmoduleFault({ base, diff, git }: Shown, place: GitContext): Promise<string | undefined> {
   if (!/^\+Subproject commit /m.test(diff)) return undefined;
-  const raw = await git("diff", ...PLAIN, "--no-renames", "--raw", "-z", base, "--", ".");
+  const raw = await git("diff", ...PLAIN_DIFF, "--no-renames", "--raw", "-z", base, "--", ".");
   const parts = raw.toString().split("\0");
   for (const [at, part] of parts.entries()) {
     if (!/^:\d+ 160000 /.test(part)) continue;

@@ -92,6 +92,17 @@ const ATTACKS: Attack[] = [
     },
     plain: ["status"],
   },
+  {
+    title: "a text converter for a file in place of a submodule",
+    make: (at) => {
+      at.git("update-index", "--add", "--cacheinfo", `160000,${at.git("rev-parse", "HEAD").trim()},module`);
+      at.git("commit", "-qm", "with a submodule");
+      at.write("module", "text");
+      at.write(".git/info/attributes", "module diff=evil\n");
+      config(at, `[diff "evil"]\n\ttextconv = "${evil(at)}"\n`);
+    },
+    plain: ["diff"],
+  },
 ];
 
 const plainGit = (at: WatchedFolder, args: readonly string[]) => {

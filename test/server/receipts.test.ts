@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, Connection } from "../kit/clients/connection.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { overHttp, overStdio } from "../kit/clients/tasks-client.ts";
-import { repository } from "../kit/git-repository.ts";
+import { ENVIRONMENT, repository } from "../kit/git-repository.ts";
 import { LIES } from "../kit/sessions/lies.ts";
 import { bash, expectTruth, projectIn, write } from "../kit/sessions/lying-turn.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";
@@ -46,6 +46,21 @@ const receiptOf = ({ result }: Answer): unknown => result?.["receipt"];
 describe("whatever Claude Code says", () => {
   it.concurrent.each(Object.entries(LIES))("the receipt is true of %s", async (_, lie) => {
     await expectTruth(server, lie, project(), world.folder());
+  });
+});
+
+it("the first tool call waits for the look before the turn, so its change is one of the turn", async () => {
+  const [bin, cwd] = [world.folder(), project()];
+  const quick = join(bin, "quick");
+  const slowGit = `#!/bin/sh\n[ -e ${quick} ] || sleep 0.5\nPATH=${ENVIRONMENT.PATH} exec git "$@"\n`;
+  writeFileSync(join(bin, "git"), slowGit, { mode: 0o755 });
+  const slow = await world.server({ env: { PATH: `${bin}:${ENVIRONMENT.PATH}` } });
+  const prompt = scriptTag([bash(`touch ${quick}; echo 1 >> package.json`), { text: "Done." }]);
+  const answer = await slow.call("claude_code", { prompt, cwd, allowedTools: ["Bash"], ...WAIT });
+  expect(receiptOf(answer)).toMatchObject({
+    by: "tree",
+    complete: true,
+    files: { changed: 1, names: ["package.json"] },
   });
 });
 

@@ -46,7 +46,7 @@ function verdictOn({
     },
     own: { ...(allowed && { allowedTools: allowed }), ...(disallowed && { disallowedTools: disallowed }) },
     mode,
-    cwd: "/work",
+    cwd: "/project",
     ...rest,
   });
 }
@@ -60,7 +60,7 @@ const DENY = (message: string, rule?: string) => ({
   ...(rule !== undefined && { rule }),
   risk: RISK,
 });
-const ENV = { mentions: ["/work/.env"] };
+const ENV = { mentions: ["/project/.env"] };
 
 it.each<[string, Case, object]>([
   ["no rule", {}, ASK],

@@ -1,5 +1,6 @@
 import type { Commit, FolderState } from "../../domain/receipt.ts";
 import { basename } from "node:path";
+import { PLAIN_DIFF } from "../../security/git/read-only-git.ts";
 import { GitError } from "../../security/git/run.ts";
 import { changeByBytes, textOf, type FoundChange } from "./change.ts";
 import { commitsBetween } from "./commits.ts";
@@ -116,12 +117,7 @@ async function committedSubmodule(root: GitRoot, path: string): Promise<string> 
 
 const DIFF = [
   "diff",
-  "--no-color",
-  "--no-ext-diff",
-  "--no-textconv",
-  "--ignore-submodules=dirty",
-  "--submodule=short",
-  "--relative",
+  ...PLAIN_DIFF,
   "--find-renames",
   "-l1000",
   "-O/dev/null",

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { FolderState } from "../../domain/receipt.ts";
 import { submoduleFault } from "../../security/git/repository.ts";
+import { PLAIN_DIFF } from "../../security/git/read-only-git.ts";
 import { GitError } from "../../security/git/run.ts";
 import { stampPaths } from "./disk.ts";
 import { readGitFiles } from "./git-files.ts";
@@ -136,9 +137,8 @@ async function stampDirty(root: GitRoot, { dirty }: GitStatus, looking: Looking)
 async function checkedOut(root: GitRoot, indexed: ReadonlyMap<string, string>): Promise<Map<string, string>> {
   const found = new Map(indexed);
   if (found.size === 0) return found;
-  const flags = ["--no-color", "--no-ext-diff", "--no-renames", "--ignore-submodules=dirty", "--submodule=short"];
-  const names = ["--relative", "--src-prefix=a/", "--dst-prefix=b/", "-U0"];
-  const patch = await runGit(root, "diff", ...flags, ...names, "--", ...indexed.keys());
+  const flags = ["--no-renames", "--src-prefix=a/", "--dst-prefix=b/", "-U0"];
+  const patch = await runGit(root, "diff", ...PLAIN_DIFF, ...flags, "--", ...indexed.keys());
   for (const section of patch.split(/^(?=diff --git )/m)) {
     const [, name = ""] = /^\+\+\+ b\/(.*?)\t?$/m.exec(section) ?? [];
     const [, commit] = /^\+Subproject commit ([0-9a-f]+)/m.exec(section) ?? [];

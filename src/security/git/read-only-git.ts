@@ -23,6 +23,19 @@ export interface GitContext {
 /** Returns the stdout of one git command. Rejects with a `GitError` if git fails, takes too long or writes too much. */
 export type ReadOnlyGit = (...args: string[]) => Promise<Buffer>;
 
+/**
+ * Flags of `git diff`, so that it starts no converter or diff program, and for an equal text under any configuration. A
+ * submodule counts as its commit, because git would look for changes in a submodule with a separate git.
+ */
+export const PLAIN_DIFF: readonly string[] = [
+  "--no-color",
+  "--no-ext-diff",
+  "--no-textconv",
+  "--ignore-submodules=dirty",
+  "--submodule=short",
+  "--relative",
+];
+
 const LIMIT_MS = 10_000;
 
 /** Repository that may be read. */

@@ -1,26 +1,13 @@
 import type { SessionEvent } from "../../../src/domain/event.ts";
 import type { Receipt } from "../../../src/domain/receipt.ts";
 import type { Verification } from "../../../src/domain/verification.ts";
+import { NOTHING_CHANGED } from "../receipts.ts";
 
 /** Receipts and verifications, as the engine stores them. */
 
 export const receiptOf = (changes: Partial<Receipt> = {}): Receipt => ({
-  turn: 1,
-  by: "tree",
-  complete: true,
+  ...NOTHING_CHANGED,
   folders: [{ path: "/repo", kind: "git", headBefore: "0".repeat(40), headAfter: "0".repeat(40) }],
-  files: [],
-  commits: [],
-  gitFiles: [],
-  notSeen: [],
-  outside: [],
-  commands: [],
-  requests: [],
-  denied: 0,
-  background: 0,
-  others: 0,
-  between: 0,
-  leftOut: 0,
   ...changes,
 });
 

@@ -1,4 +1,4 @@
-import type { Receipt } from "../../../src/domain/receipt.ts";
+import { NOTHING_CHANGED } from "../receipts.ts";
 import type { Policy } from "../../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../../src/engine/ports.ts";
 import { ABORTED, type Moment, resultSignal, SECOND, Walk } from "./walk.ts";
@@ -11,24 +11,6 @@ const killed: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
 const QUEUED = { whenBusy: "queue" } as const;
 export const VERIFY = { verify: { commands: ["make check"], attempts: 1, timeoutMs: 60 * SECOND } };
 const BEFORE = { folders: [{ path: "/project", kind: "git", head: "a1", files: {} }] } as const;
-const NOTHING_CHANGED = {
-  by: "tree",
-  complete: true,
-  folders: [],
-  files: [],
-  commits: [],
-  gitFiles: [],
-  notSeen: [],
-  turn: 1,
-  outside: [],
-  commands: [],
-  requests: [],
-  denied: 0,
-  background: 0,
-  others: 0,
-  between: 0,
-  leftOut: 0,
-} satisfies Receipt;
 const SEEN = { receipt: NOTHING_CHANGED, after: { folders: [...BEFORE.folders] } };
 const RED = { command: "make check", exit: 2, ms: 10, tail: "2 failed" };
 const JUDGED = { commands: [{ command: "make check", judged: {} }], of: 2, own: {}, mode: "default" } as const;

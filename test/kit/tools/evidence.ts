@@ -1,27 +1,17 @@
 import type { FileChange, Receipt } from "../../../src/domain/receipt.ts";
 import type { Verification } from "../../../src/domain/verification.ts";
+import { NOTHING_CHANGED } from "../receipts.ts";
 
 export const CHANGED: FileChange = { path: "src/a.ts", change: "changed", lines: [4, 1], by: ["tree", "Edit"] };
 
 /** Receipt of a turn in which one file was changed and the tests passed. */
 export function receiptOf(turn: number, over: Partial<Receipt> = {}): Receipt {
   return {
+    ...NOTHING_CHANGED,
     turn,
-    by: "tree",
-    complete: true,
     folders: [{ path: "/home/me", kind: "git", headBefore: "a1", headAfter: "b2" }],
     files: [CHANGED],
-    commits: [],
-    gitFiles: [],
-    notSeen: [],
-    outside: [],
     commands: [{ eventId: 3, command: "npm test", exit: 0, check: "test", passed: 42 }],
-    requests: [],
-    denied: 0,
-    background: 0,
-    others: 0,
-    between: 0,
-    leftOut: 0,
     ...over,
   };
 }
