@@ -2,7 +2,7 @@ import type { DataOf } from "../domain/event-table.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { Verification } from "../domain/verification.ts";
 
-/** Renders verifications. The event has all of it. */
+/** Renders verifications. The event `verification.ended` has all fields. */
 
 /** Returns the field `verification` of a result without the output of commands that have passed. */
 export function briefVerification({ verification }: JsonObject): { readonly verification?: JsonObject } {
@@ -19,7 +19,7 @@ export function verifyingLine({ attempt, of }: DataOf<"verification.started">): 
   return `verifying, attempt ${String(attempt)} of ${String(of)}`;
 }
 
-/** Returns the verification as one event among others, because the result has the last one. */
+/** Returns the verification as one event among others. The result has the last verification. */
 export function verificationNotice({ attempts, commands, of, status }: Verification): JsonObject {
   const { command, exit } = commands.at(-1) ?? {};
   const red = status === "failed" ? { failed: { command, exit } } : {};

@@ -141,6 +141,9 @@ describe("action receipt", () => {
     expect((await receipt(engine, { turn: 2 })).receipt).toMatchObject({ turn: 2, commands: [{ eventId: 3 }] });
     const { text } = await run(engine, "_session", { action: "receipt", sessionId: "s1", turn: 4 });
     expect(text).toContain("turn 4 has not ended");
+    session.state.turnCount = 4;
+    const missing = await run(engine, "_session", { action: "receipt", sessionId: "s1", turn: 9 });
+    expect(missing.text).toContain("there is no turn 9: the session has had 4 turns");
   });
 
   it("a large receipt comes in pages within the size of an answer, without loss", async () => {

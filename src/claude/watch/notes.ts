@@ -4,12 +4,12 @@ export class Notes {
   /** False if changes can have been missed. */
   isComplete = true;
 
-  /** Adds a sentence that every comparison of such a folder has, or that explains what is seen. */
+  /** Adds a sentence that explains a comparison, without making `isComplete` false. */
   explain(sentence: string): void {
     this.sentences.add(sentence);
   }
 
-  /** Adds a sentence about changes that can have been missed. */
+  /** Adds a sentence about changes that can have been missed, and makes `isComplete` false. */
   miss(sentence: string): void {
     this.isComplete = false;
     this.sentences.add(sentence);

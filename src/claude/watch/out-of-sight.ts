@@ -39,7 +39,7 @@ export async function findOutOfSight(
   return [...found];
 }
 
-/** Returns the work tree that lists the file unless ignored; `none` for a file out of sight, `undefined` for one that is seen. */
+/** Returns the work tree that would list the file; `none` for a file out of sight, `undefined` for a file in sight. */
 async function gitThatKnows(
   real: string,
   roots: readonly (ClosedRoot | Root)[],

@@ -93,7 +93,7 @@ function textOf(error: unknown): string {
 
 type Opened = ClosedRoot | (Root & { readonly dotGit: string | undefined });
 
-/** Time limit for one folder to be found, ms: one that hangs must leave time for the others. */
+/** Time limit for finding one folder, ms, so that a hanging folder leaves time for the others. */
 const OPEN_MS = 1_500;
 
 async function openRoot(folder: string, places: Places, gitMs: number): Promise<Opened> {
@@ -106,7 +106,7 @@ async function openFolder(folder: string, { check, context }: Places, gitMs: num
     const dotGit = await nearestDotGit(path);
     const git = dotGit === undefined ? undefined : await openGitRoot({ ...context, cwd: path }, gitMs);
     if (typeof git !== "object") return { path, dotGit, ...(git !== undefined && { why: git }) };
-    // git shows nothing of a folder that it ignores, whose files thus belong to no repository.
+    // git shows nothing of an ignored folder, whose files thus belong to no repository.
     if (await isIgnored(git)) return { path, dotGit: undefined, why: "git ignores this folder." };
     return { path, dotGit, git };
   } catch (error) {
@@ -116,14 +116,14 @@ async function openFolder(folder: string, { check, context }: Places, gitMs: num
 
 async function isIgnored(git: GitRoot): Promise<boolean> {
   if (git.path === git.repository.top) return false;
-  // Not with `runGit`, because this command refuses literal paths.
+  // Calls `git` without `COMMON`, because this command refuses literal paths.
   return git.git("check-ignore", "--quiet", ".").then(
     () => true,
     () => false,
   );
 }
 
-/** Leaves out folders inside another one of the list, unless they belong to another repository. */
+/** Leaves out folders inside another of the list, unless of another repository. */
 function withoutNested(roots: readonly Opened[]): Opened[] {
   return roots.filter((root, at) => {
     if ("closed" in root) return !roots.slice(0, at).some(({ path }) => path === root.path);

@@ -17,7 +17,8 @@ export const receipt = defineAction({
   fields: { sessionId: SessionId, turn: z.int().min(1).exactOptional() },
   run: async (acting, { sessionId, turn }) => {
     const record = await acting.engine.get(acting.caller.principal, sessionId);
-    const { lastTurnEventId } = record.state;
+    const { lastTurnEventId, turnCount } = record.state;
+    if (turn !== undefined && turnCount !== undefined && turn > turnCount) throw missing(turn, turnCount);
     if (lastTurnEventId === null) throw none(turn);
     const found =
       turn === undefined
@@ -28,6 +29,14 @@ export const receipt = defineAction({
     return found;
   },
 });
+
+function missing(turn: number, turnCount: number): AppError {
+  const had = turnCount === 1 ? "1 turn" : `${String(turnCount)} turns`;
+  return invalidArgument(
+    "turn",
+    `there is no turn ${String(turn)}: the session has had ${had}. Leave it out for the last.`,
+  );
+}
 
 function none(turn: number | undefined): AppError {
   const which = turn === undefined ? "no turn of the session has ended" : `turn ${String(turn)} has not ended`;
@@ -43,10 +52,13 @@ async function recordedAt(acting: ActingCaller, sessionId: string, endEventId: n
   return event?.type === "turn.receipt" ? event.data.receipt : undefined;
 }
 
-/** Turn to look for: by its number in the session, or by its end. */
+/** Turn to look for: by `number` in the session, or by the event of the end. */
 type Wanted = { readonly number: number } | { readonly endEventId: number };
 
-/** Reads the log from its beginning. A turn that ended at once has no receipt there: its events tell what its tools reported. */
+/**
+ * Reads the log from the beginning. A turn without the event `turn.receipt` has ended at once: the events of the turn tell what
+ * tools reported.
+ */
 async function search(acting: ActingCaller, record: SessionRecord, wanted: Wanted): Promise<Receipt | undefined> {
   const { cwd, additionalDirectories = [] } = record.spec;
   const places = { cwd: [cwd], folders: additionalDirectories };

@@ -21,7 +21,7 @@ import timeline from "../timeline.module.css";
 import styles from "./evidence.module.css";
 import facts from "../../parts/facts.module.css";
 
-/** Receipt of a turn: one line, which opens to all that the server saw. */
+/** Receipt of a turn: one line, which opens to all facts. */
 export function Receipt({ item: { receipt } }: { readonly item: ReceiptItem }) {
   const summary = (
     <span class={timeline["words"]}>

@@ -19,7 +19,7 @@ const TYPES: ReadonlySet<string> = new Set<EvidenceEvent["type"]>([
 /** Reduces events at the end of a turn: runs of its verification, and its receipt. */
 export class EvidenceReducer {
   readonly #index: TimelineIndex;
-  /** Event that began the turn; 0 if that event lies before the loaded ones. */
+  /** Event that began the turn; 0 if before the loaded events. */
   #turnStart = 0;
   #run: VerificationItem | undefined;
 
@@ -71,7 +71,7 @@ export class EvidenceReducer {
   }
 }
 
-/** Ignores requests: that of a verification belongs to no tool, and the others belong to calls. */
+/** Ignores requests: a request of a verification belongs to no tool, any other to a call. */
 function isEmpty({ background, commands, commits, denied, files, gitFiles, outside }: Receipt): boolean {
   const listed = [commands, commits, files, gitFiles, outside];
   return denied + background === 0 && listed.every((list) => list.length === 0);
