@@ -186,7 +186,7 @@ async function planCommonPart(request: AgentStart, config: ClaudeDependencies) {
   const closed = await findClosedPaths(request.options, buildEnvironment(config, request), config);
   const options = await checkAllPlaces(request.options, all, closed);
   const base = await buildBaseOptions({ ...request, options }, config);
-  const watchCost = options.maxBudgetUsd === undefined ? (origin ? "at-start" : "never") : "always";
+  const watchCost = request.watchesCost ? "always" : origin ? "at-start" : "never";
   const plan = {
     folders: await resolveFolders(options, base.options.env, config),
     denying: sessionDenyRules(options),

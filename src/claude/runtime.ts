@@ -25,6 +25,7 @@ import {
   sessionMasks,
   type ClaudeDependencies,
 } from "./dependencies.ts";
+import { readAccount } from "./account.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import type { LaunchPlan } from "./process/launch.ts";
 import { relationWithoutShims, type Shims } from "./shim/shims.ts";
@@ -118,6 +119,11 @@ function sessionEnvironments(config: ClaudeDependencies): AgentRuntime["environm
     identityOf: (environmentId, principal, options) => {
       const record = environments.get(environmentId);
       return record && identityOf(record, principal, options);
+    },
+    accountOf: async (environmentId, principal, { env: added = {} }) => {
+      const record = environments.get(environmentId);
+      const { configDir } = requireConfinement(config, principal);
+      return record && readAccount(childEnvironment(record, { depth: config.depth, configDir, added }));
     },
     hold: (sessionId, environmentId) => environments.hold(sessionId, environmentId),
     find: async ({ configFolder: folder, paidBy }, { options, principal }, ms) =>

@@ -137,6 +137,21 @@ export const Command = z.discriminatedUnion("kind", [
       environmentId: z.string().exactOptional(),
     }),
   ),
+  /**
+   * Sends the refused request again, as a turn of the prompt that was refused. Refused unless the last turn ended at a limit of
+   * the plan whose reset has passed.
+   */
+  command(
+    "continue",
+    z.object({
+      by: z.string(),
+      turnId: z.string(),
+      limits: TurnLimits.exactOptional(),
+      /** Policy of the sender. Default: the owner's own. */
+      policy: SessionPolicy.exactOptional(),
+      environmentId: z.string().exactOptional(),
+    }),
+  ),
   command("cancel", z.object({ by: z.string(), reason: z.string().exactOptional() })),
   command("close", z.object({ by: z.string() })),
 ]);

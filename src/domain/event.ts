@@ -2,6 +2,7 @@ import { z } from "zod";
 import { JsonObject } from "./json.ts";
 import { PassReason, ApproverName } from "./approvals/answer-source.ts";
 import { AnsweredBy, PermissionRequest, PermissionUpdate } from "./permission.ts";
+import { PlanLimit } from "./plan.ts";
 import { Attachment } from "./prompt.ts";
 import { Receipt, Snapshot } from "./receipt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
@@ -72,6 +73,8 @@ export const TurnEnded = z.object({
   errorSubtype: z.string().exactOptional(),
   category: FailureCategory.exactOptional(),
   code: z.string().exactOptional(),
+  /** Limit of the plan that has ended the turn, or holds it back. */
+  limit: PlanLimit.exactOptional(),
   /** Text for the reader if Claude Code left none. */
   message: z.string().exactOptional(),
   /** Notes on the turn for the caller, besides the result. A sentence each. */

@@ -6,6 +6,7 @@ import { McpServer } from "./options/mcp-servers.ts";
 import { Sandbox } from "./options/sandbox.ts";
 import { PermissionMode } from "./permission.ts";
 import { Verify, VerifyOption } from "./verification.ts";
+import { OnLimit, Priority } from "./waiting.ts";
 
 /**
  * Schema of the options of a session. A new option compiles only after `options/traits.ts` states its effects, and
@@ -96,6 +97,11 @@ export const AdvancedOptions = z.strictObject({
     .enum(["report", "resume"])
     .exactOptional()
     .describe("report a turn lost to a crash, or resume it once. Default: report"),
+  onLimit: OnLimit.exactOptional().describe(
+    "at a limit of the plan or the operator: end the turn, or wait and go on. Default: the operator's (report)",
+  ),
+  priority: Priority.exactOptional().describe("background: yield to all other sessions. Default: normal"),
+  profile: z.string().min(1).max(100).exactOptional().describe("profile of the operator to start with. Default: none"),
   sessionInitTimeoutMs: z
     .number()
     .int()

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { JsonObject } from "./json.ts";
+import { PlanLimit } from "./plan.ts";
 
 /** Outcomes of a turn, see the table in docs/states.md. */
 export const TurnOutcome = z.enum(["done", "failed", "interrupted", "lost", "cancelled"]);
@@ -44,11 +45,15 @@ export const AgentResult = z.object({
   apiErrorStatus: z.number().exactOptional(),
   category: FailureCategory.exactOptional(),
   failure: ResultFailure.exactOptional(),
+  /** Set if the API has refused the last request at a limit of the plan. */
+  limit: PlanLimit.exactOptional(),
   /** True if Claude was asked and answered nothing. */
   isEmpty: z.boolean().exactOptional(),
   /** Sentences for the caller. */
   warnings: z.array(z.string()).exactOptional(),
   promptIds: z.array(z.string()),
+  /** True if Claude Code knows no price of a model, so that the cost is a guess. */
+  hasUnknownPrice: z.boolean().exactOptional(),
   numTurns: z.number(),
   durationMs: z.number(),
   durationApiMs: z.number(),

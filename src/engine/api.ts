@@ -1,10 +1,12 @@
 import type { PassReason, ApproverName } from "../domain/approvals/answer-source.ts";
+import type { Budget } from "../domain/budget.ts";
 import type { Delivered, WhenBusy } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { PermissionUpdate } from "../domain/permission.ts";
+import type { Account, AccountWindows, PlanReserve } from "../domain/plan.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
 import type { AttachmentSource, TurnLimits } from "../domain/prompt.ts";
 import type { Operator } from "./policy/operator.ts";
@@ -43,6 +45,13 @@ export interface Engine {
    * has any, SESSION_BUSY while a turn runs.
    */
   verify(principal: Principal, sessionId: string, request: VerifyRequest): Promise<{ cursor: number }>;
+  /**
+   * Sends the request again that the API refused at a limit of the plan, as a turn of the refused prompt. Throws
+   * INVALID_ARGUMENT unless the last turn ended so, SESSION_BUSY while a turn runs or before the reset.
+   */
+  continueTurn(principal: Principal, sessionId: string, request: ContinueRequest): Promise<{ cursor: number }>;
+  /** Returns the windows of the session's account, and its budgets. */
+  use(principal: Principal, sessionId: string): Promise<SessionUse>;
   /**
    * Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer if there was one, and PERMISSION_DENIED for an answer that
    * does not count: to allow takes the scope approve, and a place on the approval chain.
@@ -119,6 +128,22 @@ interface WithWithheld {
   withheld: readonly string[];
 }
 
+/** Spending of a budget on the present day, USD, as estimated by Claude Code. */
+export interface BudgetUse extends Budget {
+  readonly spentUsd: number;
+  readonly reservedUsd: number;
+  /** Part of `spentUsd` of models without a known price. */
+  readonly unknownUsd: number;
+}
+
+/** Use of the account and of the budgets of a session. */
+export interface SessionUse {
+  /** `undefined` if no environment of the session is known here, so that neither is its account. */
+  readonly account: (Account & Pick<AccountWindows, "windows">) | undefined;
+  readonly reserve: PlanReserve | undefined;
+  readonly budgets: readonly BudgetUse[];
+}
+
 interface CreatedSession extends WithWithheld {
   sessionId: string;
 }
@@ -149,10 +174,13 @@ export interface PromptRequest {
   verify?: Verify;
 }
 
-export interface VerifyRequest {
+export interface ContinueRequest {
   /** Surface of the caller, for the log. */
   by: string;
   limits?: TurnLimits;
+}
+
+export interface VerifyRequest extends ContinueRequest {
   /** Default: the session's. */
   verify?: Verify;
 }

@@ -213,6 +213,7 @@ export class EffectRunner {
       environmentId,
       processTag: processTagOf(sessionId, processId),
       hasFreeSlot: async () => limiter.hasFreeSlot(),
+      watchesCost: this.#options.policy.budgetUsd !== undefined || this.#options.policy.use.budgets.length > 0,
       epoch,
       onSignal: (signal, line) => post({ type: "signal", processId, signal, ...(line !== undefined && { line }) }),
       onPartial: (text) => (this.#partial = text),

@@ -7,10 +7,12 @@ import type { SessionOptions } from "../domain/options.ts";
 import type {
   AdoptRequest,
   AnswerRequest,
+  ContinueRequest,
   ConnectionTerms,
   Engine,
   OpenSessionRequest,
   PromptRequest,
+  SessionUse,
   VerifyRequest,
   WaitRequest,
 } from "./api.ts";
@@ -27,6 +29,7 @@ import {
 import { EngineNode, type EngineOptions } from "./engine-node.ts";
 import {
   answerCommand,
+  continueCommand,
   controlCommand,
   promptCommand,
   verifyCommand,
@@ -36,6 +39,7 @@ import { boundOf } from "./policy/bound.ts";
 import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
 import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
+import { readUse } from "./session/use.ts";
 import { createCommandOperations, type AcceptedReply } from "./session/command-operations.ts";
 import { createNestedEngine, createReaderEngine } from "./session/readers.ts";
 import { checkPrompt } from "./session/check-prompt.ts";
@@ -164,6 +168,16 @@ class SessionEngine implements Engine {
     return { cursor };
   }
 
+  async continueTurn(principal: Principal, sessionId: string, request: ContinueRequest): Promise<{ cursor: number }> {
+    const record = requireReadable(await this.get(principal, sessionId));
+    const { cursor } = await this.#command(continueCommand(this.#options, record, request), record);
+    return { cursor };
+  }
+
+  async use(principal: Principal, sessionId: string): Promise<SessionUse> {
+    return readUse(this.#options, requireReadable(await this.#readers.recorded.get(principal, sessionId)));
+  }
+
   async control(caller: Caller, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject> {
     const { principal } = caller;
     const record = requireReadable(await this.get(principal, sessionId));
@@ -172,17 +186,9 @@ class SessionEngine implements Engine {
     return data;
   }
 
-  async waitingBefore(sessionId: string): Promise<number | undefined> {
-    return this.#node.limiter.before(sessionId);
-  }
-
-  atWork(): number {
-    return this.#node.ownership.atWork;
-  }
-
-  async partial(sessionId: string): Promise<string> {
-    return Promise.resolve(this.#node.ownership.partial(sessionId));
-  }
+  waitingBefore = async (sessionId: string) => this.#node.limiter.before(sessionId);
+  atWork = () => this.#node.ownership.atWork;
+  partial = async (sessionId: string) => Promise.resolve(this.#node.ownership.partial(sessionId));
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
     const record = requireReadable(await this.#readers.recorded.get(principal, sessionId));

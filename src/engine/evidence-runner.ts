@@ -1,7 +1,8 @@
 import { processTagOf } from "../domain/names.ts";
 import { PermissionMode } from "../domain/permission.ts";
 import type { Comparison, Receipt, Snapshot } from "../domain/receipt.ts";
-import { optionsOf, promptsOf, type SessionState, type Turn, verifiedPrompt } from "../domain/session.ts";
+import { optionsOf, promptsOf, type SessionState, verifiedPrompt } from "../domain/session.ts";
+import type { Turn } from "../domain/running-turn.ts";
 import type { Verify } from "../domain/verification.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { policyOfProcess } from "./policy/turn-policy.ts";

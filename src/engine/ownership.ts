@@ -4,7 +4,7 @@ import type { Reach } from "../domain/attendance.ts";
 import type { SessionState } from "../domain/session.ts";
 import { SessionActor } from "./actor.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
-import { gateUnder, type Operator, policyAtOwner, type Receipts } from "./policy/operator.ts";
+import { gateUnder, type Operator, policyAtOwner, type ServerTerms } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
 import type { WhileUnattended } from "./policy/policy.ts";
 import { refuseUnclaimable, whyGone } from "./shim-relation.ts";
@@ -27,7 +27,7 @@ const RECONNECT_MS = 10_000;
 /** Interval at which `waitUntilQuiet` looks for running turns, ms. */
 const QUIET_LOOK_MS = 100;
 
-export interface OwnershipOptions extends ActorContext, Operator, Receipts {
+export interface OwnershipOptions extends ActorContext, Operator, ServerTerms {
   /** Set if this server goes on without clients. */
   readonly unattended?: (WhileUnattended & ReachSource) | undefined;
 }

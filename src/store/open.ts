@@ -70,7 +70,13 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
       update: async (id, ...change) => of(id).rows.update(id, ...change),
     },
     log: {
-      append: async (lease, change) => of(lease.sessionId).log.append(lease, change),
+      append: async (lease, change) => {
+        const { ledger = [], ...own } = change;
+        if (!ephemeral.has(lease.sessionId)) return behind.log.append(lease, change);
+        // All sessions share the ledger of `behind`.
+        if (ledger.length > 0) await behind.ledger.apply(ledger);
+        return memory.log.append(lease, own);
+      },
       read: async (id, ...page) => of(id).log.read(id, ...page),
       tail: (id, ...from) => of(id).log.tail(id, ...from),
     },
@@ -91,6 +97,7 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
       receive: (lease, signal) => of(lease.sessionId).inbox.receive(lease, signal),
     },
     maintenance: combineMaintenance(behind.maintenance, memory.maintenance, clock),
+    ledger: behind.ledger,
     close: async () => {
       await memory.close();
       await behind.close();

@@ -207,6 +207,7 @@ describe("a principal that the server does not know", () => {
         processTag: `${id}:1`,
         epoch: 1,
         admitted: Promise.resolve(),
+        watchesCost: false,
         hasFreeSlot: async () => Promise.resolve(false),
         onPartial: () => undefined,
         onSignal: (signal) => {

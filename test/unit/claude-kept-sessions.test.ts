@@ -67,6 +67,7 @@ describe("a process of a session", () => {
     first: false,
     hasSpoken: false,
     admitted: Promise.resolve(),
+    watchesCost: false,
     hasFreeSlot: async () => Promise.resolve(false),
     onSignal: () => undefined,
     onPartial: () => undefined,

@@ -10,7 +10,7 @@ import { Background } from "./background.ts";
 import { deniedBySettings, unreadSettings } from "./permissions.ts";
 import { AliveThrottle, sendControl, withLastWords, messageOf, settlesWithin } from "./control.ts";
 import { CostWatch } from "./cost-watch.ts";
-import { AsyncQueue, userMessage } from "./input.ts";
+import { AsyncQueue, emptyMessage, userMessage } from "./input.ts";
 import { delayUntil, type LaunchFacts, type ProcessContext } from "./launch.ts";
 import { OpenRequests } from "./open-requests.ts";
 import { withReason } from "./reason.ts";
@@ -93,6 +93,8 @@ export class ClaudeProcess implements AgentProcess {
     this.#input.push(userMessage(prompt));
   }
 
+  readonly sendAgain = (id: string): void => this.#input.push(emptyMessage(id));
+
   async control(request: ControlRequest): Promise<JsonObject> {
     if ("taskId" in request && isDetachedId(request.taskId)) return this.#background.control(request);
     const { isAttached, mask } = this.#context;
@@ -116,13 +118,8 @@ export class ClaudeProcess implements AgentProcess {
     return this.#requests.judge(requestId, input, { denying: [...denying, ...(await settings)], folders });
   }
 
-  interrupt(): void {
-    void this.#interrupt();
-  }
-
-  stop(): void {
-    void this.#stop();
-  }
+  readonly interrupt = (): void => void this.#interrupt();
+  readonly stop = (): void => void this.#stop();
 
   kill(): void {
     this.#killSwitch.kill();

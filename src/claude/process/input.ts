@@ -42,6 +42,14 @@ export function userMessage({
   return { type: "user", message: { role: "user", content }, parent_tool_use_id: null, uuid: toUuid(id) };
 }
 
+/**
+ * Formats a message without content: after a refusal at a limit of the plan, Claude Code sends the refused request again
+ * unchanged. Undocumented, so test/claude/plan-limits.test.ts checks it with each binary.
+ */
+export function emptyMessage(id: string): SDKUserMessage {
+  return { type: "user", message: { role: "user", content: [] }, parent_tool_use_id: null, uuid: toUuid(id) };
+}
+
 function withImages(text: string, attachments: readonly Attachment[]): MessageContent {
   const images = attachments.map(({ data, mediaType }) => {
     return { type: "image" as const, source: { type: "base64" as const, media_type: mediaType, data } };

@@ -111,6 +111,10 @@ export const TRAITS = {
   maxBudgetUsd: { ...OPEN, usedBy: "supervision", shown: "never" },
   timeout: { ...OPEN, usedBy: "supervision", shown: "never" },
   onLost: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
+  onLimit: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
+  priority: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
+  // `engine/session/records.ts` checks the caller's right to the profile.
+  profile: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
   sessionInitTimeoutMs: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
   betas: {
     usedBy: "claude",

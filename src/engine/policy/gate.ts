@@ -140,7 +140,7 @@ const STARTING: ReadonlySet<ControlRequest["do"]> = new Set(["usage", "rewind"])
 export function startsWork({ data, kind }: Command, record: SessionRecord): boolean {
   if (kind === "queue") return data.do === "release";
   if (kind === "control") return startsClaude(data.request, record);
-  return kind === "prompt" || kind === "verify";
+  return kind === "prompt" || kind === "verify" || kind === "continue";
 }
 
 /** True if Claude Code has to be started for `request`. */

@@ -5,7 +5,7 @@ import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import { findAdditions, tighterPolicy, applyAdditions } from "../../security/tighter-policy.ts";
 import { type Gate, checkDecision, checkMode } from "./gate.ts";
-import { policyOf, type Limits, type Policy, type WhileUnattended } from "./policy.ts";
+import { policyOf, UNLIMITED_USE, type Limits, type Policy, type UsePolicy, type WhileUnattended } from "./policy.ts";
 import type { PlacedSession, SessionRecord } from "../ports.ts";
 import { CALLER } from "../../domain/approvals/answer-source.ts";
 import type { Command } from "../../domain/command.ts";
@@ -124,21 +124,25 @@ export function limitsUnder({
   return { ...limits, callerApproves, approvalChain, approverTimeoutMs, unattended, rules: { ...parsed, home } };
 }
 
-export interface Receipts {
+/** Terms of this server for all its sessions, whoever began them. */
+export interface ServerTerms {
   /** False if turns get no receipts. Default: true. */
   readonly receipts?: boolean;
+  /** Returns the limits on the use of accounts and on money. Default: `UNLIMITED_USE`. */
+  readonly useOf?: (session: Pick<SessionRecord, "principal" | "spec">) => UsePolicy;
 }
 
 /** Returns the policy of the session at an owner with the terms of `operator`. */
 export function policyAtOwner(
-  { receipts = true, ...operator }: Operator & Receipts,
+  { receipts = true, useOf, ...operator }: Operator & ServerTerms,
   { policy, principal, spec }: Pick<SessionRecord, "policy" | "principal" | "spec">,
   whileUnattended: WhileUnattended | undefined,
 ): Policy {
   const here = policyFor(operator, { policy, principal });
   const limits = limitsUnder(here);
   const unattended = whileUnattended && { ...whileUnattended, ...limits.unattended };
-  return { ...policyOf(spec, limits, operator.initMs), begun: policy ?? here, here, receipts, unattended };
+  const use = useOf?.({ principal, spec }) ?? UNLIMITED_USE;
+  return { ...policyOf(spec, limits, operator.initMs), begun: policy ?? here, here, receipts, unattended, use };
 }
 
 /** Returns the gate of this server, no more open than the gate at the start of the session. */
@@ -183,7 +187,7 @@ export function objectionTo(
   { gate, policy }: { readonly gate: Gate; readonly policy: Policy },
 ): Refusal | undefined {
   try {
-    if (command.kind === "prompt" || command.kind === "verify") checkRules(command.data);
+    if (command.kind === "prompt" || command.kind === "verify" || command.kind === "continue") checkRules(command.data);
     checkCommand(command, gate, policy);
     return undefined;
   } catch (error) {

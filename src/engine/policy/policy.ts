@@ -2,7 +2,10 @@ import { type Bound, tighter } from "../../domain/approvals/risk.ts";
 import type { ApproverName } from "../../domain/approvals/answer-source.ts";
 import type { SupervisionOptions } from "../../domain/options/traits.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
+import type { Budget } from "../../domain/budget.ts";
+import type { PlanReserve } from "../../domain/plan.ts";
 import { type Verify, verifyOf } from "../../domain/verification.ts";
+import type { OnLimit, Priority } from "../../domain/waiting.ts";
 import type { Rules } from "./rules.ts";
 
 /** Terms of a client for its unattended sessions. */
@@ -74,16 +77,55 @@ export interface Policy {
   readonly verify: Verify | undefined;
   /** True if each turn gets a receipt. */
   readonly receipts: boolean;
+  /** Behavior at a limit; `undefined` means the operator's. */
+  readonly onLimit: OnLimit | undefined;
+  readonly priority: Priority;
+  /** Profile that the session began with. */
+  readonly profile: string | undefined;
+  /** Limits on the use of the account and on money. */
+  readonly use: UsePolicy;
 }
+
+/** Operator's limits on the use of accounts and on money, for one session. */
+export interface UsePolicy {
+  /** Default of `onLimit`. */
+  readonly onLimit: OnLimit;
+  /** Maximum time that a turn waits at limits, ms. */
+  readonly waitMaxMs: number;
+  /** Time after a reset until a turn goes on, ms; up to as much again is added at random, so that sessions come one by one. */
+  readonly marginMs: number;
+  /** Rest of the windows that is kept for people; `undefined` means none. */
+  readonly reserve: PlanReserve | undefined;
+  readonly budgets: readonly Budget[];
+}
+
+export const UNLIMITED_USE: UsePolicy = {
+  onLimit: "report",
+  waitMaxMs: 21_600_000,
+  marginMs: 15_000,
+  reserve: undefined,
+  budgets: [],
+};
 
 /** Values from a session's own options. */
 type Own = Pick<
   Policy,
-  "requestTimeoutMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs" | "verify"
+  | "budgetUsd"
+  | "cwd"
+  | "ephemeral"
+  | "initMs"
+  | "onLimit"
+  | "onLost"
+  | "priority"
+  | "profile"
+  | "requestTimeoutMs"
+  | "sessionApproves"
+  | "turnMs"
+  | "verify"
 >;
 
 /** Values from the session's row and its server, not from `Limits`. */
-type OfSession = Pick<Policy, "begun" | "here" | "receipts" | "unattended">;
+type OfSession = Pick<Policy, "begun" | "here" | "receipts" | "unattended" | "use">;
 
 /** Bounds of the operator, without values from a session's own options (`Own`). */
 export interface Limits extends Omit<Policy, keyof (Own & OfSession)> {
@@ -100,9 +142,12 @@ export function policyOf(
     callerApproves: sessionApproves = "all",
     cwd,
     maxBudgetUsd: budgetUsd,
+    onLimit,
     onLost = "report",
     permissionRequestTimeoutMs: requestTimeoutMs,
     persistSession: isKept = true,
+    priority = "normal",
+    profile,
     sessionInitTimeoutMs: initMs = usualInitMs,
     timeout: turnMs,
     verify,
@@ -115,7 +160,10 @@ export function policyOf(
     cwd,
     ephemeral: !isKept,
     initMs,
+    onLimit,
     onLost,
+    priority,
+    profile,
     sessionApproves,
     turnMs,
     verify: verify && verifyOf(verify),

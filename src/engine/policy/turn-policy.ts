@@ -1,6 +1,7 @@
 import { tighter } from "../../domain/approvals/risk.ts";
 import type { AddedPolicy, SessionPolicy } from "../../domain/approvals/session-policy.ts";
-import { promptsOf, type QueuedPrompt, type SessionState } from "../../domain/session.ts";
+import { promptsOf, type SessionState } from "../../domain/session.ts";
+import type { QueuedPrompt } from "../../domain/running-turn.ts";
 import {
   findAdditions,
   isAsStrict,

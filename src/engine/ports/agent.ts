@@ -2,6 +2,7 @@ import type { ControlRequest } from "../../domain/control.ts";
 import type { BackgroundTask, NoticeKind } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import type { Account, PlanReport } from "../../domain/plan.ts";
 import type { PermissionRequest, PermissionUpdate, Decision } from "../../domain/permission.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
@@ -10,6 +11,7 @@ import type { Identity, Origin, ShimRef } from "../../domain/process.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 
+import type { SessionEnvironments } from "./environments.ts";
 import type { CheckRunner, FolderWatch, JudgedCommand } from "./evidence.ts";
 
 /** The engine's port to Claude Code. */
@@ -52,6 +54,8 @@ export type AgentSignal =
   | { type: "result"; result: AgentResult; message: JsonObject }
   /** Cost so far, USD, cumulative over the session. `atStart`: before the process has taken a prompt. */
   | { type: "spent"; costUsdTotal: number; atStart: boolean }
+  /** The API has reported on the plan of `account`, which pays for the process. */
+  | { type: "plan"; account: Account; report: PlanReport }
   /** Claude Code has finished, or refused, the prompt `promptId`. */
   | { type: "prompt-settled"; promptId: string }
   | { type: "background"; tasks: BackgroundTask[] }
@@ -74,6 +78,11 @@ export interface Judgement extends JudgedCommand {
 /** A running Claude Code. Apart from `control` and `judge`, no method throws or blocks; outcomes arrive as signals. */
 export interface AgentProcess {
   push(prompt: { id: string; text: string; attachments: readonly Attachment[] }): void;
+  /**
+   * Sends the request that the API refused at a limit once more, unchanged. Only after a result with `limit`, because anything
+   * else would add to the conversation. The next result names `id` in place of the prompt.
+   */
+  sendAgain(id: string): void;
   /** Resolves with Claude Code's answer. Rejects with an `AppError` if Claude Code refuses, or is gone before answering. */
   control(request: ControlRequest): Promise<JsonObject>;
   answer(requestId: string, decision: Decision): void;
@@ -115,6 +124,10 @@ export interface AgentStart {
   resumeAt?: string;
   /** Prompts of the turn lost with the last process. Claude Code goes on with the turn and repeats no finished work. */
   rerunOf?: readonly string[];
+  /** True for a process that has only to send the refused request again; `exited` (`lost`) follows if none was the last. */
+  sendsAgain?: boolean;
+  /** True if the cost must be reported after each response. */
+  watchesCost: boolean;
   /** Tag in the environment of every process started from here, to find leftovers by. */
   processTag: string;
   /** Resolves once the process may start; rejects if the start is cancelled. */
@@ -217,20 +230,6 @@ export interface Spares {
   readonly available: number;
   /** Ends the `available` spares. */
   retire(): Promise<void>;
-}
-
-/** The environment records of clients, in memory only. */
-export interface SessionEnvironments {
-  /** Returns the configuration and payer of a process with this record; `undefined` if this server has no such record. */
-  identityOf(environmentId: string, principal: Principal, options: Pick<SessionOptions, "env">): Identity | undefined;
-  /** Keeps the record for the session, and masks secrets of the record in the session's events. */
-  hold(sessionId: string, environmentId: string): void;
-  /** Finds a record, of a connection open now or within `ms`, that gives a process of the session `identity`. */
-  find(
-    identity: Identity,
-    session: { readonly principal: Principal; readonly options: Pick<SessionOptions, "env"> },
-    ms: number,
-  ): Promise<string | undefined>;
 }
 
 export interface AgentRuntime {

@@ -7,6 +7,7 @@ import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { SessionState, SessionStatus } from "../../domain/session.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { type Unreadable, unreadableText } from "../../domain/unreadable.ts";
+import type { Ledger, LedgerChange } from "./ledger.ts";
 
 /** Contract of a store for sessions. */
 
@@ -56,6 +57,8 @@ export interface Append {
   state: SessionState;
   /** True if effects with a trace outside the server follow, so the write must survive a crash of the machine. */
   acted?: boolean;
+  /** Changes of the ledger in the same transaction, and entries that the change relies on. */
+  ledger?: readonly LedgerChange[];
 }
 
 export interface SessionQuery {
@@ -93,7 +96,7 @@ export class FencedError extends Error {
   override readonly name = "FencedError";
 }
 
-/** Thrown by `update` if the row has changed since the read. */
+/** Thrown by a write if the row, or an entry of the ledger, has changed since the read. Nothing is stored. */
 export class ConflictError extends Error {
   override readonly name = "ConflictError";
 }
@@ -144,7 +147,10 @@ export interface SessionRows {
 
 /** Events of sessions. Only the owner writes, all read. */
 export interface SessionLog {
-  /** Stores state and events in one transaction; visible to readers only once durable. Throws `FencedError`. */
+  /**
+   * Stores state and events in one transaction; visible to readers only once durable. Throws `FencedError`, and `ConflictError`
+   * if an entry in `ledger` has changed.
+   */
   append(lease: Lease, change: Append): Promise<void>;
   /**
    * Returns events with `id >= from`, in order, at most `limit`. With `types`, passes over all others unread. An unreadable
@@ -194,7 +200,7 @@ export interface StoreMaintenance {
 
 /**
  * An opened store, which is one node. All storage engines pass the suite in test/kit/store/suite.ts; reasons in
- * docs/decisions.md. The backend and the five ports can be spread, and no method needs `this`, so a wrapper names only its
+ * docs/decisions.md. The backend and the six ports can be spread, and no method needs `this`, so a wrapper names only its
  * changes, as in `{ ...store, log: { ...store.log, append } }`.
  */
 export interface SessionBackend {
@@ -204,6 +210,7 @@ export interface SessionBackend {
   readonly leases: SessionLeases;
   readonly inbox: SessionInbox;
   readonly maintenance: StoreMaintenance;
+  readonly ledger: Ledger;
   /** Keeps this node's sessions until the lease runs out. The engine releases them, because only it knows what still runs. */
   readonly close: () => Promise<void>;
 }

@@ -1,4 +1,5 @@
-import type { SessionState, Turn } from "../../domain/session.ts";
+import type { SessionState } from "../../domain/session.ts";
+import type { Turn } from "../../domain/running-turn.ts";
 import type { ActorContext, ActorSession } from "../actor-context.ts";
 
 /** Finds other sessions that work in the folder of a session. */

@@ -17,7 +17,7 @@ import {
 import type { AttachmentSource } from "../../domain/prompt.ts";
 import type { Caller, Principal } from "../../domain/principal.ts";
 import { checkLocalCommand } from "../../security/local-commands.ts";
-import type { AnswerRequest, PromptRequest, VerifyRequest } from "../api.ts";
+import type { AnswerRequest, ContinueRequest, PromptRequest, VerifyRequest } from "../api.ts";
 import { boundOf, decisionWithin, checkModeWithin } from "../policy/bound.ts";
 import { checkAnswers, checkDecision, checkMode } from "../policy/gate.ts";
 import { gateUnder, ownPolicy, placedSession, type Operator } from "../policy/operator.ts";
@@ -70,6 +70,16 @@ export function verifyCommand(
   }
   const data = { turnId: randomUUID(), ...request, ...senderTerms(operator, principal, request) };
   return { id: randomUUID(), principal, kind: "verify", data };
+}
+
+/** Builds the command to send the refused request again. */
+export function continueCommand(
+  operator: Operator,
+  { principal }: Pick<SessionRecord, "principal">,
+  request: ContinueRequest,
+): CommandOf<"continue"> {
+  const data = { turnId: randomUUID(), ...request, ...senderTerms(operator, principal, request) };
+  return { id: randomUUID(), principal, kind: "continue", data };
 }
 
 /** Throws PERMISSION_DENIED for a session in the sandbox, in which the server's commands would not run. */
@@ -220,6 +230,7 @@ export function controlCommand(
 export function withEnvironment(command: Command, environmentId: string): Command {
   if (command.kind === "prompt") return { ...command, data: { ...command.data, environmentId } };
   if (command.kind === "verify") return { ...command, data: { ...command.data, environmentId } };
+  if (command.kind === "continue") return { ...command, data: { ...command.data, environmentId } };
   if (command.kind === "queue") return { ...command, data: { ...command.data, environmentId } };
   if (command.kind === "control") return { ...command, data: { ...command.data, environmentId } };
   return command;

@@ -2,7 +2,8 @@ import type { Command, CommandOf } from "../../domain/command.ts";
 import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import type { Decision } from "../../domain/permission.ts";
-import { promptsOf, type Sender, type SessionState } from "../../domain/session.ts";
+import { promptsOf, type SessionState } from "../../domain/session.ts";
+import type { Sender } from "../../domain/running-turn.ts";
 import { changedInputObjection } from "./requests/changed-input.ts";
 import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
@@ -13,7 +14,8 @@ import { hasRoom, mayTake, noteEnvironment, noteReach, queuedPrompt, senderOf } 
 import { extend, answerObjection } from "./requests/approval-chain.ts";
 import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
 import { cancelSuspend } from "./suspend.ts";
-import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
+import { holdQueue, runNext, steer } from "./turn.ts";
+import type { Ending } from "./endings.ts";
 import { goOn, onVerify } from "./verify.ts";
 import { attend } from "./unattended.ts";
 
@@ -59,22 +61,16 @@ function refuseRewind(draft: Draft, command: Command): void {
 }
 
 function carryOut(draft: Draft, command: Command, changed: ChangedInput): void {
+  if (isReport(command)) return onReport(draft, command);
   switch (command.kind) {
     case "verify":
       return onVerify(draft, command);
+    case "continue":
+      return refuse(draft, command, "INVALID_ARGUMENT", "The last turn of the session did not end at a limit.");
     case "prompt":
       return onPrompt(draft, command);
     case "answer":
       return onAnswer(draft, command, changed);
-    case "attend":
-    case "delivered":
-    case "fill":
-      return onReport(draft, command);
-    case "pass": {
-      const cursor = draft.state.lastEventId + 1;
-      giveUp(draft, command.data);
-      return accept(draft, command, cursor);
-    }
     case "extend":
       return onExtend(draft, command);
     case "revoke":
@@ -91,12 +87,20 @@ function carryOut(draft: Draft, command: Command, changed: ChangedInput): void {
   }
 }
 
-/** Notes what clients were shown or have filled in. */
-function onReport(draft: Draft, command: CommandOf<"attend" | "delivered" | "fill">): void {
+type Report = CommandOf<"attend" | "delivered" | "fill" | "pass">;
+
+function isReport(command: Command): command is Report {
+  return ["attend", "delivered", "fill", "pass"].includes(command.kind);
+}
+
+/** Notes what approvers were shown, have filled in or do not answer. */
+function onReport(draft: Draft, command: Report): void {
+  const cursor = draft.state.lastEventId + 1;
   if (command.kind === "attend") attend(draft);
+  else if (command.kind === "pass") giveUp(draft, command.data);
   else if (command.kind === "fill") fillRequest(draft, command.data);
   else for (const delivered of command.data.requests) markDelivered(draft, delivered);
-  accept(draft, command, draft.state.lastEventId + 1);
+  accept(draft, command, cursor);
 }
 
 function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {

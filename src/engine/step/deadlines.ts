@@ -1,5 +1,6 @@
 import type { OpenRequest } from "../../domain/permission.ts";
-import type { SessionState, Turn } from "../../domain/session.ts";
+import type { SessionState } from "../../domain/session.ts";
+import type { Turn } from "../../domain/running-turn.ts";
 import { policyOfTurn } from "../policy/turn-policy.ts";
 import type { Policy } from "../policy/policy.ts";
 import { denyRequest } from "./requests/requests.ts";
@@ -7,7 +8,8 @@ import { expireSession } from "./stop.ts";
 import type { Draft } from "./draft.ts";
 import { escalate } from "./requests/approval-chain.ts";
 import { endProcess } from "./starting.ts";
-import { endTurn, tellToContinue, stoppedEnding, type LimitReason } from "./turn.ts";
+import { endTurn, tellToContinue } from "./turn.ts";
+import { stoppedEnding, type LimitReason } from "./endings.ts";
 import { giveUpSettling, stopSettling } from "./verify.ts";
 import { beginUnattended, endUnattended, unattendedDue } from "./unattended.ts";
 

@@ -1,7 +1,8 @@
-import type { Turn } from "../../domain/session.ts";
+import type { Turn } from "../../domain/running-turn.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft, type Happening } from "./draft.ts";
-import { endTurn, type Ending } from "./turn.ts";
+import { endTurn } from "./turn.ts";
+import type { Ending } from "./endings.ts";
 
 /** Steps at the end of a turn: each begins an effect, whose outcome comes back as an input with the number of the phase. */
 

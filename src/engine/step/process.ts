@@ -1,4 +1,5 @@
-import { promptsOf, type QueuedPrompt, type SessionState, type Turn } from "../../domain/session.ts";
+import { promptsOf, type SessionState } from "../../domain/session.ts";
+import type { QueuedPrompt, Turn } from "../../domain/running-turn.ts";
 import type { AgentSignal } from "../ports.ts";
 import { noteEnvironment } from "./senders.ts";
 import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
@@ -6,7 +7,8 @@ import { emit, type Draft, type Happening } from "./draft.ts";
 import { addLostWork, forMsAtStop, isEndedBySelf } from "./subagents.ts";
 import { restartIdleClock } from "./time.ts";
 import { lookBefore, onInstalled, onInstalling, restartProcess } from "./starting.ts";
-import { endingOf, endTurn, holdQueue, mayRerun, push, runNext, runPending, type Ending } from "./turn.ts";
+import { endTurn, holdQueue, mayRerun, push, runNext, runPending } from "./turn.ts";
+import { type Death, diedEnding, endingOf, type Ending } from "./endings.ts";
 import { settleAgain, settleTurn } from "./verify.ts";
 
 /** Handles the start, the exit and the takeover of a session's process. */
@@ -162,32 +164,6 @@ function endBackground(draft: Draft): void {
 function isFinished(turn: Turn, { requests, background }: SessionState): boolean {
   if (turn.stopping) return true;
   return turn.last !== undefined && turn.awaiting.length === 0 && requests.length === 0 && background.length === 0;
-}
-
-type Death = Pick<SignalOf<"exited">, "code" | "signal"> & { error: string | undefined; subtype: string | undefined };
-
-function exitText({ code, signal }: Death): string {
-  if (signal !== null) return `was killed by ${signal}`;
-  return code === null ? "ended" : `exited with code ${String(code)}`;
-}
-
-/** Returns the ending after an exit that was not requested: the process did not start, or was lost during its work. */
-function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: Turn, death: Death): Ending {
-  if (death.subtype === "lost" && death.error !== undefined)
-    return { outcome: "lost", errorSubtype: "lost", message: death.error };
-  if (phase === "starting" && death.subtype !== undefined && death.error !== undefined)
-    return { outcome: "failed", errorSubtype: death.subtype, category: "configuration", message: death.error };
-  const how = exitText(death);
-  const why = death.error === undefined ? "" : ` ${death.error.replace(/[.\s]*$/, ".")}`;
-  if (phase === "starting") {
-    const isUnborn = death.code === null && death.signal === null && why !== "";
-    const message = `Claude Code did not start:${isUnborn ? why : ` it ${how}.${why}`}`;
-    return { outcome: "failed", errorSubtype: "start_failed", category: "configuration", message };
-  }
-  const last = lastToolUseId ? ` The last tool call seen is ${lastToolUseId}; its outcome may be unknown.` : "";
-  const sentence = why.replace(/^ [a-z]/, (start) => start.toUpperCase());
-  const message = `Claude Code ${how} in the middle of the turn.${sentence}${last} Reply to the session to go on.`;
-  return { outcome: "lost", errorSubtype: "lost", message };
 }
 
 /**

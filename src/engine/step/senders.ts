@@ -1,5 +1,6 @@
 import type { CommandOf } from "../../domain/command.ts";
-import { promptsOf, type QueuedPrompt, type Sender, type SessionState } from "../../domain/session.ts";
+import { promptsOf, type SessionState } from "../../domain/session.ts";
+import type { QueuedPrompt, Sender } from "../../domain/running-turn.ts";
 import type { TurnLimits } from "../../domain/prompt.ts";
 import { findAdditions } from "../../security/tighter-policy.ts";
 import { isStrictEnough } from "../policy/turn-policy.ts";

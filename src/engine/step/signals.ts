@@ -8,9 +8,10 @@ import { stopTurn } from "./deadlines.ts";
 import { isEndedBySelf, stopSubagents } from "./subagents.ts";
 import { countCost, isUnattendedOver } from "./unattended.ts";
 import { isProcessSignal, onProcessSignal } from "./process.ts";
-import { addCost, addResult, beginTurn, endingOf, runNext } from "./turn.ts";
+import { addCost, addResult, beginTurn, runNext } from "./turn.ts";
+import { endingOf } from "./endings.ts";
 import { goOn, settleTurn } from "./verify.ts";
-import type { Turn } from "../../domain/session.ts";
+import type { Turn } from "../../domain/running-turn.ts";
 
 /** Bounds of background work in the state: number of tasks, and characters of each field. */
 const TASKS_KEPT = 20;
@@ -38,6 +39,8 @@ export function onSignal(draft: Draft, signal: AgentSignal): void {
       return onResult(draft, signal);
     case "spent":
       return onSpent(draft, signal);
+    case "plan":
+      return undefined;
     case "prompt-settled":
       return onPromptSettled(draft, signal);
     case "background":

@@ -1,5 +1,6 @@
 import type { AddedPolicy } from "../../domain/approvals/session-policy.ts";
-import type { QueuedPrompt, SessionState, Turn } from "../../domain/session.ts";
+import type { SessionState } from "../../domain/session.ts";
+import type { QueuedPrompt, Turn } from "../../domain/running-turn.ts";
 import { policyOfStart } from "../policy/turn-policy.ts";
 import { emit, type Draft } from "./draft.ts";
 import { findSender } from "./senders.ts";

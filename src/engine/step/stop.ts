@@ -1,7 +1,9 @@
-import type { SessionState, Turn } from "../../domain/session.ts";
+import type { SessionState } from "../../domain/session.ts";
+import type { Turn } from "../../domain/running-turn.ts";
 import { emit, type Draft } from "./draft.ts";
 import { endProcess } from "./starting.ts";
-import { endTurn, type Ending, holdQueue } from "./turn.ts";
+import { endTurn, holdQueue } from "./turn.ts";
+import type { Ending } from "./endings.ts";
 import { endNow, stopSettling } from "./verify.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 

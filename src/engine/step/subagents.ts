@@ -1,8 +1,8 @@
 import type { BackgroundTask } from "../../domain/event.ts";
-import type { Turn } from "../../domain/session.ts";
+import type { Turn } from "../../domain/running-turn.ts";
 import type { Draft } from "./draft.ts";
 import { settleAllRequests } from "./requests/requests.ts";
-import type { Ending } from "./turn.ts";
+import type { Ending } from "./endings.ts";
 
 /** Time for subagents to end after their turn, ms. */
 const STOP_MS = 2_000;

@@ -1,5 +1,6 @@
 import type { OpenRequest } from "../../domain/permission.ts";
-import type { SessionState, Turn } from "../../domain/session.ts";
+import type { SessionState } from "../../domain/session.ts";
+import type { Turn } from "../../domain/running-turn.ts";
 import type { Draft } from "./draft.ts";
 
 /**

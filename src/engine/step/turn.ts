@@ -1,18 +1,16 @@
 import type { AddedPolicy } from "../../domain/approvals/session-policy.ts";
-import type { TurnEnded } from "../../domain/event.ts";
 import type { AnsweredBy } from "../../domain/permission.ts";
-import type { QueuedPrompt, SessionState, StopReason, Turn } from "../../domain/session.ts";
+import type { SessionState } from "../../domain/session.ts";
+import type { QueuedPrompt, Turn } from "../../domain/running-turn.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 import type { Verify } from "../../domain/verification.ts";
 import { roundUsd } from "../../domain/usage.ts";
+import { outcomeOf, type Ending } from "./endings.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
 import { mayTake, findSender, noteLastSender } from "./senders.ts";
 import { endProcess, lookBefore, resumeAtOf, startProcess } from "./starting.ts";
 import { restartIdleClock } from "./time.ts";
-
-/** Outcome of a turn, without the figures of `turn.ended`. */
-export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "code" | "message">;
 
 /** Maximum number of warnings kept for a turn. */
 const MAX_WARNINGS = 5;
@@ -161,66 +159,6 @@ function newCost(state: SessionState, { costUsdTotal, isError }: Parameters<type
   const base = [state.reportedCostUsd, state.savedCostUsd, 0].find((total) => total <= costUsdTotal) ?? 0;
   state.reportedCostUsd = costUsdTotal;
   return costUsdTotal - base;
-}
-
-function outcomeOf(result: AgentResult): NonNullable<Turn["last"]> {
-  if (result.failure) {
-    const { category, message, subtype: errorSubtype } = result.failure;
-    return { outcome: "failed", errorSubtype, category, message };
-  }
-  if (!result.isError) return { outcome: "done" };
-  if (result.terminalReason?.startsWith("aborted")) return { outcome: "interrupted", errorSubtype: "interrupted" };
-  const errorSubtype = result.subtype === "success" ? (result.terminalReason ?? "error") : result.subtype;
-  return { outcome: "failed", errorSubtype, ...(result.category && { category: result.category }) };
-}
-
-/** Returns the ending of a turn whose Claude Code is idle, or gone after its result. `stopping` decides, otherwise the last result. */
-export function endingOf({ last, stopping }: Turn): Ending {
-  if (stopping && stopping.reason !== "subagents") return stoppedEnding(stopping.reason, stopping.by);
-  return last ?? { outcome: "done" };
-}
-
-/** Reasons for which a turn is stopped before its work is over. */
-export type LimitReason = Exclude<StopReason, "subagents">;
-
-export function stoppedEnding(reason: LimitReason, by: string): Ending {
-  switch (reason) {
-    case "timeout":
-      return timedOut("timeout", "limit", "The turn took longer than its timeout allows and was ended.");
-    case "budget":
-      return {
-        outcome: "failed",
-        errorSubtype: "error_max_budget_usd",
-        category: "limit",
-        message: "The turn has spent its budget (maxBudgetUsd) and was ended.",
-      };
-    case "interrupt":
-      return { outcome: "interrupted", errorSubtype: "interrupted", message: `The turn was interrupted by ${by}.` };
-    case "unattended":
-      return {
-        outcome: "interrupted",
-        errorSubtype: "unattended_limit",
-        message: "No client followed the session, and it passed a bound for unattended work. Reply to it to go on.",
-      };
-    case "time_limit":
-      return timedOut("time_limit", "limit", "The turn reached the server's time limit and was ended.");
-    case "inactivity":
-      return timedOut(
-        "inactivity",
-        "connection",
-        "Claude Code sent nothing within the inactivity limit and the turn was ended.",
-      );
-    case "init_timeout":
-      return timedOut(
-        "init_timeout",
-        "configuration",
-        "Claude Code did not start in time (sessionInitTimeoutMs): hooks for SessionStart and MCP servers count.",
-      );
-  }
-}
-
-function timedOut(errorSubtype: string, category: NonNullable<Ending["category"]>, message: string): Ending {
-  return { outcome: "failed", errorSubtype, category, code: "TIMEOUT", message };
 }
 
 /** The only way to end a turn: settles requests, logs totals and runs the next prompt unless held. */

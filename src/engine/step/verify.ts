@@ -1,6 +1,7 @@
 import type { CommandOf } from "../../domain/command.ts";
 import type { AnsweredBy, PermissionRequest } from "../../domain/permission.ts";
-import { promptsOf, type Turn, verifiedPrompt } from "../../domain/session.ts";
+import { promptsOf, verifiedPrompt } from "../../domain/session.ts";
+import type { Turn } from "../../domain/running-turn.ts";
 import { VERIFICATION_TOOL, type VerificationStatus, type VerifiedCommand } from "../../domain/verification.ts";
 import { judgeCommands, type CommandsVerdict } from "../policy/judge-commands.ts";
 import { rememberedRule } from "./requests/ruling.ts";
@@ -9,16 +10,8 @@ import { accept, emit, refuse, type Draft, type Happening } from "./draft.ts";
 import { enterPhase, lookAndEnd, onBaseline, onLooked, turnInPhase } from "./look.ts";
 import { hasRoom, mayTake, noteEnvironment, noteLastSender, noteReach, noteSender, senderOf } from "./senders.ts";
 import { endProcess, startProcess } from "./starting.ts";
-import {
-  beginTurn,
-  endingOf,
-  endTurn,
-  siblingOf,
-  steer,
-  stoppedEnding,
-  type Ending,
-  type LimitReason,
-} from "./turn.ts";
+import { beginTurn, endTurn, siblingOf, steer } from "./turn.ts";
+import { endingOf, stoppedEnding, type Ending, type LimitReason } from "./endings.ts";
 import { attend, isUnattendedOver } from "./unattended.ts";
 
 /**

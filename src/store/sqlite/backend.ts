@@ -35,6 +35,7 @@ import { ChangeWatcher } from "./change-watcher.ts";
 import type { Connection } from "./connect/connection.ts";
 import { readEvents, readTypes, prepareAppend, urgencyOf } from "./events.ts";
 import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
+import { createLedger, forgetEntries } from "./ledger.ts";
 import { LivenessCheck } from "../liveness.ts";
 import { allNodes, claimSession, isHeld, otherServers, releaseSession, renewLease, readNodeUrls } from "./leases.ts";
 import type { OwnNode } from "../node-row.ts";
@@ -70,27 +71,21 @@ export class SqliteBackend implements SessionBackend {
       const { created, row } = await this.#change(session.id, "barrier", prepareCreate(session));
       return { record: await this.#record(row), created };
     },
-
     get: async (id) => {
       const row = await this.#read((db) => getSession(db, id));
       return row && this.#record(row);
     },
-
     holderOf: async (transcriptId) => {
       const row = await this.#read((db) => findHolder(db, transcriptId));
       return row && this.#record(row);
     },
-
     principalOf: async (id) => this.#read((db) => findPrincipal(db, id)),
-
     update: async (id, rev, patch) => this.#record(await this.#change(id, "barrier", prepareUpdate(id, rev, patch))),
-
     list: async (query) =>
       wholeList(query, async (wanted) => {
         const part = await this.#read((db) => listPart(db, wanted));
         return { ...part, records: await this.#records(part.rows) };
       }),
-
     raw: async (id) => this.#read((db) => rawSession(db, id)),
   };
 
@@ -170,18 +165,24 @@ export class SqliteBackend implements SessionBackend {
     size: async () => this.#read(usedBytes),
     count: async () => this.#read(countSessions),
     principals: async () => this.#read(allPrincipals),
-
     purge: async (query) => {
       const living = await this.#livingNodes();
       const found = await this.#read((db) => endedSessions(db, { ...query, living }));
       const deleted = await Promise.all(
         found.map(async (ended) => this.#change(ended.id, "immediate", (db) => deleteSession(db, ended))),
       );
+      await this.#writer.write("immediate", (db) => forgetEntries(db, this.#self.clock.now()));
       while (await this.#writer.write("immediate", clearStep));
       while (await this.#writer.write("immediate", shrinkStep));
       return deleted.filter(Boolean).length;
     },
   };
+
+  readonly ledger = createLedger({
+    now: () => this.#self.clock.now(),
+    read: async (work) => this.#read(work),
+    write: async (work) => (this.#assertOpen(), this.#writer.write("immediate", work)),
+  });
 
   readonly close = async (): Promise<void> => {
     this.#closing ??= this.#shutDown();
@@ -288,10 +289,8 @@ export class SqliteBackend implements SessionBackend {
 
   async #servers(): ReturnType<SessionLeases["servers"]> {
     const all = await this.#read((db) => otherServers(db, this.nodeId));
-    const living = all.map(async ({ pid, startedAt, urls }) =>
-      (await this.#self.isRunning(pid, startedAt)) ? [{ pid, urls }] : [],
-    );
-    return (await Promise.all(living)).flat();
+    const isLiving = await Promise.all(all.map(async ({ pid, startedAt }) => this.#self.isRunning(pid, startedAt)));
+    return all.filter((_, index) => isLiving[index]).map(({ pid, urls }) => ({ pid, urls }));
   }
 
   async #livingNodes(): Promise<string[]> {

@@ -3,6 +3,7 @@ import type { EventType, StoredEvent } from "../../domain/event.ts";
 import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
 import { EVENT } from "../format.ts";
 import type { Connection } from "./connect/connection.ts";
+import { applyChanges } from "./ledger.ts";
 import { EventRow } from "./rows.ts";
 import { searchText, stateColumns } from "./sessions.ts";
 import type { Urgency } from "./writer.ts";
@@ -37,10 +38,10 @@ export function urgencyOf({ acted = false, events }: Pick<Append, "acted" | "eve
   return events.length > 0 ? "grouped" : "immediate";
 }
 
-/** Makes the texts now, although the returned function runs later. The function throws `FencedError`. */
+/** Makes the texts now, although the returned function runs later. The function throws `FencedError` and `ConflictError`. */
 export function prepareAppend(
   { epoch, nodeId, sessionId }: Lease,
-  { at, events, state }: Append,
+  { at, events, ledger = [], state }: Append,
 ): (db: Connection) => void {
   const before = state.lastEventId - events.length;
   const head = { id: sessionId, owner: nodeId, epoch, at, before, last: state.lastEventId, ...stateColumns(state) };
@@ -51,6 +52,7 @@ export function prepareAppend(
   const { transcriptId } = state;
   return (db) => {
     if (db.run(sql.advance, head) === 0) throw explainRefusal(db, head);
+    applyChanges(db, ledger, at);
     if (transcriptId !== undefined) db.run(sql.giveTranscript, { transcriptId, sessionId });
     for (const row of rows) db.run(sql.insert, row);
     if (prompt !== undefined) db.run(sql.firstPrompt, { id: sessionId, prompt: searchText(prompt) });

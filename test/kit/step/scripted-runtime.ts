@@ -2,6 +2,7 @@ import type { ControlRequest } from "../../../src/domain/control.ts";
 import { AppError } from "../../../src/domain/error.ts";
 import type { JsonObject } from "../../../src/domain/json.ts";
 import type { Decision } from "../../../src/domain/permission.ts";
+import type { Account } from "../../../src/domain/plan.ts";
 import type { Identity, ShimRef } from "../../../src/domain/process.ts";
 import type {
   AgentProcess,
@@ -71,6 +72,10 @@ export class ScriptedProcess implements AgentProcess {
     this.promptId = id;
     this.#note(`push ${text}`);
   };
+  sendAgain = (id: string): void => {
+    this.promptId = id;
+    this.#note("send again");
+  };
   control = async (request: ControlRequest): Promise<JsonObject> => {
     this.#note(`control ${request.do}`);
     return Promise.resolve({ did: request.do });
@@ -137,6 +142,9 @@ export class ScriptedRuntime implements AgentRuntime {
   mayEnd: Promise<void> = Promise.resolve();
   identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
 
+  /** Account of every environment record. */
+  account: Account = { id: "account:ann", hasWindows: true, ...this.identity };
+
   /** Environment records besides the server's own, whose identity is `identity`. */
   readonly records = new Map<string, Identity>();
   /** Held records, as "SESSION RECORD". */
@@ -145,6 +153,7 @@ export class ScriptedRuntime implements AgentRuntime {
   findRecord: AgentRuntime["environments"]["find"] = async () => Promise.resolve(undefined);
   environments: AgentRuntime["environments"] = {
     identityOf: (id) => (id === "" ? this.identity : this.records.get(id)),
+    accountOf: async () => Promise.resolve(this.account),
     hold: (sessionId, id) => void (this.records.has(id) && this.held.push(`${sessionId} ${id}`)),
     find: async (...about) => this.findRecord(...about),
   };

@@ -6,7 +6,7 @@ import type { PermissionRequest } from "../../../src/domain/permission.ts";
 import type { ShimRef } from "../../../src/domain/process.ts";
 import { initialState, type SessionState, type SessionStatus, statusOf } from "../../../src/domain/session.ts";
 import type { AgentResult } from "../../../src/domain/turn.ts";
-import type { Policy } from "../../../src/engine/policy/policy.ts";
+import { UNLIMITED_USE, type Policy } from "../../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../../src/engine/ports.ts";
 import { type Effect, type Happening, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
 import { deepFreeze, findFaults } from "./invariants.ts";
@@ -59,6 +59,10 @@ export const POLICY: Policy = {
   cwd: "/project",
   verify: undefined,
   receipts: false,
+  onLimit: undefined,
+  priority: "normal",
+  profile: undefined,
+  use: UNLIMITED_USE,
 };
 
 export const RESULT: AgentResult = {

@@ -89,6 +89,14 @@ export class FakeEngine implements Engine {
     return Promise.resolve({ cursor });
   }
 
+  async continueTurn() {
+    return Promise.resolve({ cursor: 1 });
+  }
+
+  async use() {
+    return Promise.resolve({ account: undefined, reserve: undefined, budgets: [] });
+  }
+
   verify(_: string, sessionId: string, { verify }: VerifyRequest) {
     const session = this.#session(sessionId);
     const cursor = session.emit({

@@ -58,6 +58,9 @@ export const MIGRATIONS: readonly string[] = [
   -- Transcripts of Claude Code that sessions were given by /clear, with those that they have left since: no other session may continue them.
   CREATE TABLE given_transcripts(id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL);
   CREATE INDEX given_transcripts_session ON given_transcripts(session_id);
+
+  -- Small values that all servers share: windows of accounts, budgets of days.
+  CREATE TABLE ledger(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, rev INTEGER NOT NULL, at INTEGER NOT NULL);
   `,
 ];
 
