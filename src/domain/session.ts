@@ -9,7 +9,7 @@ import { PlanLimit } from "./plan.ts";
 import { Identity, Origin, SessionProcess } from "./process.ts";
 import { QueuedPrompt, Sender, Turn } from "./running-turn.ts";
 import { TurnOutcome } from "./turn.ts";
-import { Waiting } from "./waiting.ts";
+import { Waiting, type WaitingKind } from "./waiting.ts";
 
 /**
  * Present state of a session, at most 16 KiB: large content (prompts, inputs, texts) is named by the id of its event. Only
@@ -116,6 +116,22 @@ export function statusOf(state: SessionState): SessionStatus {
   if (state.closed) return state.closed.reason === "cancelled" ? "cancelled" : "closed";
   if (state.turn) return state.requests.length > 0 ? "waiting_permission" : "running";
   return state.lastOutcome === "failed" || state.lastOutcome === "lost" ? "error" : "idle";
+}
+
+/** Wait of a session, as readers see it. `until`: time at which the server looks again, ms since the epoch. */
+export interface SessionWait extends Pick<Waiting, "until" | "window"> {
+  readonly kind: WaitingKind;
+}
+
+/** Derives the reason why the work of a session stands still: at a limit, or because its process waits for a slot. */
+export function waitingOf({ closed, process, waiting }: SessionState): SessionWait | undefined {
+  if (closed) return undefined;
+  if (waiting) {
+    const { kind, until, window } = waiting;
+    return { kind, ...(window !== undefined && { window }), ...(until !== undefined && { until }) };
+  }
+  const waits = process.phase === "starting" && process.waiting === true && process.installing !== true;
+  return waits ? { kind: "slot" } : undefined;
 }
 
 export function optionsOf(spec: SessionOptions, { chosen }: SessionState): SessionOptions {
