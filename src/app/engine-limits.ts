@@ -6,11 +6,13 @@ import type { Config } from "../config/schema.ts";
 import type { FolderVerification } from "../config/verify.ts";
 import { type Verify, verifyOf } from "../domain/verification.ts";
 import type { EngineOptions } from "../engine/engine-node.ts";
+import type { UsePolicy } from "../engine/policy/policy.ts";
+import type { SessionRecord } from "../engine/ports.ts";
 import type { ProcessLimits } from "../engine/process-limiter.ts";
 import { findRealPath, isInside } from "../security/paths.ts";
 import type { Connections } from "./connections.ts";
 
-/** Derives limits and defaults from settings: turns, requests, verification, unattended work, processes. */
+/** Derives limits and defaults from settings: turns, requests, accounts, money, verification, unattended work, processes. */
 
 /** `home` replaces a leading ~ in rules. */
 export function limitsOf(config: Config, home: string): EngineOptions["limits"] {
@@ -28,6 +30,20 @@ export function limitsOf(config: Config, home: string): EngineOptions["limits"] 
     idleProcessMs: config.idleProcessMs,
     stopGraceMs: STOP_GRACE_MS,
     unattended: { requests: config.unattended, maxUsd: config.unattendedMaxUsd },
+  };
+}
+
+/** Returns the limits of a session on the use of accounts and on money, by its principal. */
+export function useOf(config: Config, { principal }: Pick<SessionRecord, "principal">): UsePolicy {
+  const { budgetUsdPerDay, limitWaitMaxMs: waitMaxMs, onLimit, planReserve: reserve, principals } = config;
+  const own = Object.hasOwn(principals, principal) ? principals[principal] : undefined;
+  const usdPerDay = own?.budgetUsdPerDay ?? budgetUsdPerDay;
+  return {
+    onLimit,
+    waitMaxMs,
+    marginMs: constants().limitMarginMs,
+    reserve,
+    budgets: usdPerDay === undefined ? [] : [{ scope: "principal", name: principal, usdPerDay }],
   };
 }
 

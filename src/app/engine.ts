@@ -34,7 +34,7 @@ import { stateFolder, userFilePath } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { Connection, Connections } from "./connections.ts";
-import { defaultVerification, processLimitsOf, unattendedOf } from "./engine-limits.ts";
+import { defaultVerification, processLimitsOf, unattendedOf, useOf } from "./engine-limits.ts";
 import { connectionTerms, operatorOf } from "./operator.ts";
 
 /** Assembles engine, runtime, store and approvers. Loaded by the first tool call. */
@@ -130,6 +130,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     ...operatorOf(settings, { depth, environmentId: "", bounds, allowsBypass }),
     addsOnlyBounds: settings.outlivesClients === true,
     receipts: config.receipt === "on",
+    useOf: (session) => useOf(config, session),
     defaultVerify: async (cwd) => defaultVerification(config.verify, cwd),
     backend: store,
     runtime,

@@ -15,6 +15,8 @@ const DEFAULTS = {
   unattendedAfterMs: 600_000,
   /** Maximum duration of a turn of an unattended session, ms. */
   unattendedMaxMs: 14_400_000,
+  /** Time after a reset until a turn that waits for it goes on, ms; up to as much again is added at random. */
+  limitMarginMs: 15_000,
   /** Interval of the search for expired sessions and for processes of dead servers, ms. */
   cleanupIntervalMs: 60_000,
   /** Maximum share of the processes that are kept for background work alone while sessions queue. */

@@ -200,7 +200,7 @@ function readSwitch({ alone }: Setting, value: unknown): unknown {
 function fromText(setting: Setting, text: string, start: Base): unknown {
   switch (setting.reading) {
     case "number":
-      return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
+      return /^-?\d{1,15}(?:\.\d{1,9})?$/.test(text) ? Number(text) : text;
     case "boolean":
       return fromSwitch(text);
     case "path":

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { createHash } from "node:crypto";
 import { ConfigError } from "./error.ts";
 import { ANYWHERE } from "./setting.ts";
+import { UsdPerDay } from "../domain/budget.ts";
 import { LOCAL_PRINCIPAL, Principal, Scope } from "../domain/principal.ts";
 import { PRODUCT } from "../domain/names.ts";
 
@@ -31,6 +32,8 @@ export const PrincipalTerms = z
     spawnWrapper: z.array(z.string().min(1)).min(1).exactOptional(),
     /** Allows options that reach beyond the folders (`env`, `mcpServers`, `sandbox` ...). Scope `admin` allows them anyway. */
     operatorOptions: z.boolean().default(false),
+    /** Replaces the server's. */
+    budgetUsdPerDay: UsdPerDay.exactOptional(),
   })
   .readonly();
 export type PrincipalTerms = z.output<typeof PrincipalTerms>;

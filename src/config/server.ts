@@ -1,5 +1,7 @@
+import { PlanReserve } from "../domain/plan.ts";
+import { MAX_TIMER_MS } from "../domain/timer.ts";
 import { httpFields } from "./http.ts";
-import { choice, count, optionalCount, path } from "./setting.ts";
+import { choice, count, json, milliseconds, optionalCount, path, usdPerDay } from "./setting.ts";
 import { verifyField } from "./verify.ts";
 
 /** Settings of a server, equal for all its sessions and clients. Clients of a daemon cannot give them. */
@@ -48,6 +50,36 @@ export const serverFields = {
       "Receipt of each turn, as the server saw the turn. It has changed files, commands and tests. With off, the server does not look at the folders of sessions, and results have no receipt. See docs/receipts.md.",
   }),
   verify: verifyField,
+  planReserve: json(
+    PlanReserve.readonly().optional(),
+    {
+      flag: "plan-reserve",
+      variable: "CLAUDE_CODE_MCP_PLAN_RESERVE",
+      meaning:
+        "Percent of your subscription's windows that agents leave to you. Without the rest fiveHour of the 5-hour window no turn starts. Without the rest sevenDay of the weekly window, running turns are also interrupted at their next tool call. With a reserve, requests paid beyond the plan interrupt a turn, unless allowOverage is true.",
+    },
+    'a JSON object such as {"fiveHour": 15, "sevenDay": 20, "allowOverage": false}',
+  ),
+  onLimit: choice(["report", "wait"], "report", {
+    flag: "on-limit",
+    variable: "CLAUDE_CODE_MCP_ON_LIMIT",
+    meaning:
+      "Default of onLimit: behavior of turns at a limit of the plan, a reserve or a budget. With report, a turn ends with an error and a prompt that may not start is refused. With wait, they wait for the reset. Turns that end with their client always report.",
+  }),
+  limitWaitMaxMs: milliseconds(
+    { least: 1_000, most: MAX_TIMER_MS, fallback: 21_600_000 },
+    {
+      flag: "limit-wait-max-ms",
+      variable: "CLAUDE_CODE_MCP_LIMIT_WAIT_MAX_MS",
+      meaning: "Maximum time that a turn waits at limits. Then it reports the limit.",
+    },
+  ),
+  budgetUsdPerDay: usdPerDay("none", {
+    flag: "budget-usd-per-day",
+    variable: "CLAUDE_CODE_MCP_BUDGET_USD_PER_DAY",
+    meaning:
+      "Budget in USD of each principal per day of the server's local time. Counts Claude Code's estimates, which are not your bill. Holds for the local user and for principals without a budgetUsdPerDay of their own.",
+  }),
   auditLog: path("none", {
     flag: "audit-log",
     variable: "CLAUDE_CODE_MCP_AUDIT_LOG",

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ByHand, Reading, SettingClass } from "./schemaless-checks.ts";
 import { STORE_ALLOWED, StoreSetting } from "./store.ts";
+import { USD_PER_DAY, UsdPerDay } from "../domain/budget.ts";
 import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 
 /** Constructors of settings. Each makes a schema for the value, and registers texts for the help text and the docs. */
@@ -129,6 +130,12 @@ export function optionalText(fallback: string, alone: string | undefined, about:
     .min(1)
     .optional()
     .register(details, { ...about, reading: "text", placeholder, allowed, fallback, alone });
+}
+
+/** Amount of USD per day, with decimals. */
+export function usdPerDay(fallback: string, about: SettingTexts) {
+  const field = { ...about, reading: "number" as const, placeholder: "<usd>", allowed: USD_PER_DAY, fallback };
+  return UsdPerDay.optional().register(details, field);
 }
 
 /** A structured value: JSON text in a flag or a variable. */

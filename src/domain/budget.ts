@@ -3,6 +3,12 @@ import { roundUsd } from "./usage.ts";
 
 /** Budgets in money: the most that the turns of a principal, or of a profile, may spend on a day of the server's local time. */
 
+/** Values of a budget, in words that follow "must be". */
+export const USD_PER_DAY = "an amount of USD per day above 0 and up to 1000000, such as 12.5";
+
+const unlikeUsd = `must be ${USD_PER_DAY}`;
+export const UsdPerDay = z.number(unlikeUsd).gt(0, unlikeUsd).max(1_000_000, unlikeUsd);
+
 /** Budget of a session. `scope` and `name` say whose. */
 export interface Budget {
   readonly scope: "principal" | "profile";

@@ -86,15 +86,21 @@ export function windowName(window: string): string {
   return NAMES[window] ?? `window ${window}`;
 }
 
+const unlikePercent = "must be a percentage from 0 to 100, such as 15";
+const percent = z.number(unlikePercent).min(0, unlikePercent).max(100, unlikePercent);
+
 /** Percent of the windows that the operator keeps for people: agents stop before that share is all that is left. */
-export const PlanReserve = z.strictObject({
-  /** Below this rest of the 5-hour window, no new turn starts. */
-  fiveHour: z.number().min(0).max(100).exactOptional(),
-  /** Below this rest of the weekly window, running turns are also interrupted at their next tool call. */
-  sevenDay: z.number().min(0).max(100).exactOptional(),
-  /** True to let turns go on with requests that are paid beyond the plan. */
-  allowOverage: z.boolean().exactOptional(),
-});
+export const PlanReserve = z.strictObject(
+  {
+    /** Below this rest of the 5-hour window, no new turn starts. */
+    fiveHour: percent.exactOptional(),
+    /** Below this rest of the weekly window, running turns are also interrupted at their next tool call. */
+    sevenDay: percent.exactOptional(),
+    /** True to let turns go on with requests that are paid beyond the plan. */
+    allowOverage: z.boolean("must be true or false").exactOptional(),
+  },
+  'must be an object with no other keys than fiveHour, sevenDay and allowOverage, such as {"fiveHour": 15}',
+);
 export type PlanReserve = z.infer<typeof PlanReserve>;
 
 /** Refusal of a request by the API at a limit of the plan. `resetsAt`: ms since the epoch, if the API has named it. */

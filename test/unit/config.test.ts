@@ -63,6 +63,8 @@ describe("the settings", () => {
       retentionMegabytes: 2_048,
       receipt: "on",
       verify: [],
+      onLimit: "report",
+      limitWaitMaxMs: 21_600_000,
       logLevel: "info",
       toolsets: ["agent"],
       query: {
@@ -127,9 +129,9 @@ describe("the settings", () => {
     expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
   });
 
-  it("there are 49 settings, each of a connection, a server or a client's process", () => {
+  it("there are 53 settings, each of a connection, a server or a client's process", () => {
     const count = (of: string) => SETTINGS.filter((each) => each.of === of).length;
-    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 24, 3, 49]);
+    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 28, 3, 53]);
   });
 
   it("each setting has its own flag, variable, key and description", () => {
@@ -190,7 +192,7 @@ describe("invalid values", () => {
   it.each<[string, Sources, string]>([
     ["a word for a number", { argv: ["--max-wait-ms", "45s"] }, `--max-wait-ms is "45s": ${ms}`],
     ["a negative number", { argv: ["--max-wait-ms", "-5"] }, `--max-wait-ms is -5: ${ms}`],
-    ["a fraction", { argv: ["--max-wait-ms=2000.5"] }, `--max-wait-ms is "2000.5": ${ms}`],
+    ["a fraction", { argv: ["--max-wait-ms=2000.5"] }, `--max-wait-ms is 2000.5: ${ms}`],
     ["an empty number", { argv: ["--max-wait-ms="] }, `--max-wait-ms is "": ${ms}`],
     [
       "too small a number",
