@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
+import { waitingField } from "../domain/standstill.ts";
 import { events } from "../engine/actions/reading.ts";
 import { EXPENDABLE_OF_RESULT, shortResult } from "../view/result.ts";
 import { fit, jsonBytes } from "../view/size.ts";
@@ -82,12 +83,12 @@ function answerStarted(
   { cursor, warnings }: SentPrompt,
   by: Answering,
 ): JsonObject {
-  const status = statusOf(state);
   return {
     sessionId: view.id,
-    status,
+    status: statusOf(state),
+    ...waitingField(state),
     nextCursor: cursor,
-    ...pollInterval(status),
+    ...pollInterval(state),
     ...positionInQueue(state, cursor),
     ...tokenFor(view, by),
     ...(warnings.length > 0 && { warnings }),

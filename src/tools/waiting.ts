@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { invalidArgument } from "../domain/error.ts";
-import type { SessionStatus } from "../domain/session.ts";
+import { statusOf, waitingOf, type SessionState } from "../domain/session.ts";
 import type { ToolCall, ToolLimits } from "./define.ts";
 import { headline, presentEvent } from "../view/event.ts";
 import type { ReadableSession, Wait } from "./readable-session.ts";
@@ -15,10 +15,12 @@ const MIN_INTERVAL_MS = 500;
 /** Number of events to search for a line of progress. */
 const MAX_RECENT = 8;
 
-/** Recommended time until the next poll, ms; none if nothing runs in the session. */
-export function pollInterval(status: SessionStatus): { pollInterval?: number } {
-  if (status === "running") return { pollInterval: 3_000 };
-  return status === "waiting_permission" ? { pollInterval: 1_000 } : {};
+/** Recommended time until the next poll, ms; none if nothing runs in the session. Waits at limits last for hours. */
+export function pollInterval(state: SessionState): { pollInterval?: number } {
+  const status = statusOf(state);
+  if (status !== "running") return status === "waiting_permission" ? { pollInterval: 1_000 } : {};
+  const { kind = "slot" } = waitingOf(state) ?? {};
+  return { pollInterval: kind === "slot" ? 3_000 : 60_000 };
 }
 
 export const WaitMs = z.int().min(0);

@@ -3,6 +3,7 @@ import type { TurnEnded } from "../domain/event.ts";
 import { JsonObject } from "../domain/json.ts";
 import type { Receipt } from "../domain/receipt.ts";
 import type { SessionState } from "../domain/session.ts";
+import { limitFields } from "../domain/standstill.ts";
 import type { FailureCategory } from "../domain/turn.ts";
 import { UNREADABLE } from "../domain/unreadable.ts";
 import { roundUsd, tokensOf } from "../domain/usage.ts";
@@ -57,6 +58,7 @@ export function presentResult(
     sessionTotalCostUsd: roundUsd(ended.sessionCostUsd),
     errorSubtype: ended.errorSubtype,
     category: ended.category,
+    ...limitFields(ended.limit),
     ...adviceOn(ended),
     code: ended.code,
     warnings: ended.warnings,
@@ -122,8 +124,31 @@ const FULL = {
     "If the conversation is too long, reply with /compact, then with the prompt; else make the prompt shorter. Or start a new session.",
 };
 
+/** Advice for a turn that was interrupted for the operator's reserve. */
+const HELD_BACK = {
+  retryable: true,
+  advice: "Reply to go on once the window has reset (claude_code_session, usage), or ask the operator for more.",
+};
+
 /** Advice by error subtype; has precedence over the advice for the category. */
 const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
+  [
+    "usage_limit",
+    {
+      retryable: true,
+      advice:
+        "After the reset, send the refused request again: claude_code_session, continue. Sessions started with onLimit wait do so by themselves.",
+    },
+  ],
+  ["plan_reserve", HELD_BACK],
+  ["overage", HELD_BACK],
+  [
+    "budget",
+    {
+      retryable: false,
+      advice: "Reply on another day, or ask the operator for a larger budget (claude_code_session, usage).",
+    },
+  ],
   ["prompt_blocked", { retryable: false, advice: "Change the prompt as the hook asks, or the hook, then reply." }],
   ["hook_stopped", { retryable: false, advice: "Change what the hook objects to, or the hook, then reply." }],
   ["command_failed", { retryable: false, advice: "Fix what the message names, or reply with another prompt." }],

@@ -60,10 +60,11 @@ function sizeOf({ material: { asked, events, result } }: Part): number {
 
 /** Placeholder for a session without room. */
 function placeholder({ material, target }: Part): JsonObject {
-  const { sessionId, status } = material.head;
+  const { sessionId, status, waiting } = material.head;
   return {
     sessionId,
     status,
+    ...(waiting !== undefined && { waiting }),
     truncated: true,
     truncatedFields: ["events", "actions", "result"],
     nextCursor: target.cursor,

@@ -72,7 +72,7 @@ it(
     }
     const { sessions } = await client.call("claude_code_session", { action: "list" });
     const shown = waiting.map((id) => sessions.find(({ sessionId }) => sessionId === id));
-    expect(shown).toMatchObject(waiting.map(() => ({ status: "running", waitsForSlot: true })));
+    expect(shown).toMatchObject(waiting.map(() => ({ status: "running", waiting: { kind: "slot" } })));
     writeFileSync(gate, "");
     for (const sessionId of [holder, ...waiting]) await waitForRest(client, sessionId);
     await expectWhole(holder, { file, names: ["held"], processes: 1 });

@@ -22,6 +22,7 @@ const NEEDS: Readonly<Record<string, Scope>> = {
   create: "run",
   reply: "run",
   verify: "run",
+  continue: "run",
   fork: "run",
   adopt: "run",
   list: "read",

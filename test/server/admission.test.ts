@@ -65,7 +65,7 @@ describe("--max-live", () => {
     expect(told).toMatchObject({ status: "running", events: [{ data: { notice: "waiting" } }] });
     expect(told.events[0]?.data["message"]).toContain("--max-live");
     const [record] = (await server.call("claude_code_session", { action: "get", sessionId: waiting })).sessions;
-    expect(record).toMatchObject({ status: "running", waitsForSlot: true, processLive: false });
+    expect(record).toMatchObject({ status: "running", waiting: { kind: "slot" }, processLive: false });
 
     const second = await start(server, ok);
     expect(await server.call("claude_code_check", poll(waiting))).toMatchObject({ waitingBefore: 0 });

@@ -32,7 +32,7 @@ describe("tool uses and prompts that run without approval", () => {
     rmSync(settings);
   });
 
-  it("a server without --allow-bypass releases no held prompt of a bypassPermissions session", async () => {
+  it("a server without --allow-bypass releases no held prompt of a bypassPermissions session, nor starts one for its usage", async () => {
     const open = await standIn.server({ args: ["--allow-bypass"], env: { ...WITHOUT_DAEMON, IS_SANDBOX: "1" } });
     const never = scriptTag([{ gateBefore: `never-${standIn.folder()}`, text: "x" }]);
     const options = { cwd: standIn.folder(), permissionMode: "bypassPermissions" };
@@ -42,10 +42,10 @@ describe("tool uses and prompts that run without approval", () => {
     process.kill(open.pid, "SIGKILL");
     await open.gone;
 
-    for (const action of ["release_queue", "usage"]) {
-      const refused = await server.refusal("claude_code_session", { action, sessionId });
-      expect(refused).toMatchObject({ code: "PERMISSION_DENIED" });
-    }
+    const refused = await server.refusal("claude_code_session", { action: "release_queue", sessionId });
+    expect(refused).toMatchObject({ code: "PERMISSION_DENIED" });
+    const { usage } = await server.call("claude_code_session", { action: "usage", sessionId });
+    expect(usage).toMatchObject({ contextUnknown: expect.stringContaining("--allow-bypass") as string });
     expect(JSON.stringify(standIn.model.requests)).not.toContain("later?");
   });
 

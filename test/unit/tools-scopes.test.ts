@@ -22,6 +22,7 @@ const TABLE: Readonly<Record<string, Scope | Readonly<Record<string, Scope>>>> =
     diff: "read",
     receipt: "read",
     verify: "run",
+    continue: "run",
     task_output: "read",
     cancel: "run",
     interrupt: "run",

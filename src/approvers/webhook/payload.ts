@@ -2,6 +2,7 @@ import type { NoticeType } from "./settings.ts";
 import type { TurnEnded } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { type PermissionRequest, type OpenRequest } from "../../domain/permission.ts";
+import { limitFields } from "../../domain/standstill.ts";
 import { fit } from "../../view/size.ts";
 import { summaryOf } from "../../view/summary.ts";
 
@@ -71,7 +72,8 @@ function requestFields(
   return { request: described, ...(answerUrl !== undefined && { answerUrl }) };
 }
 
-function turnFields({ costUsd, durationMs, errorSubtype, outcome, turnId, warnings }: TurnEnded): JsonObject {
-  const why = { ...(errorSubtype !== undefined && { errorSubtype }), ...(warnings && { warnings }) };
+function turnFields({ costUsd, durationMs, errorSubtype, limit, outcome, turnId, warnings }: TurnEnded): JsonObject {
+  const subtype = errorSubtype === undefined ? {} : { errorSubtype };
+  const why = { ...subtype, ...limitFields(limit), ...(warnings && { warnings }) };
   return { turnId, outcome, ...why, costUsd, durationMs };
 }

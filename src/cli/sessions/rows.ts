@@ -1,4 +1,6 @@
 import { readFirstPrompt, type SessionRecord, type Store } from "./store.ts";
+import { waitingOf } from "../../domain/session.ts";
+import { waitingField } from "../../domain/standstill.ts";
 import { UNREADABLE } from "../../domain/unreadable.ts";
 import { roundUsd } from "../../domain/usage.ts";
 import { shortPath, isoTime, oneLine, roughDuration, statusWord, usd } from "./text-format.ts";
@@ -25,6 +27,7 @@ export function summary(record: SessionRecord) {
   return {
     sessionId: id,
     status: statusWord(record),
+    ...waitingField(state),
     ...(unreadable && { errorSubtype: UNREADABLE, unreadable: unreadable.why }),
     owned: owner?.alive === true,
     cwd: spec.cwd,
@@ -50,7 +53,7 @@ export function table(rows: readonly Row[], now: number): string {
   const idLength = shortestIds(rows.map(({ record }) => record.id));
   const lines = rows.map(({ prompt, record }) => [
     record.id.slice(0, idLength),
-    statusWord(record),
+    [statusWord(record), waitingOf(record.state)?.kind].filter((word) => word !== undefined).join(": "),
     roughDuration(now - record.updatedAt),
     String(record.state.totals.turns),
     usd(record.state.totals.costUsd),

@@ -1,6 +1,8 @@
 import { requestOf } from "../../domain/event.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { OpenRequest } from "../../domain/permission.ts";
+import { windowName, type PlanLimit } from "../../domain/plan.ts";
+import { limitFields, waitingText } from "../../domain/standstill.ts";
 import type { Receipt } from "../../domain/receipt.ts";
 import type { Verification } from "../../domain/verification.ts";
 import { oneId, readArguments } from "./arguments.ts";
@@ -109,11 +111,16 @@ function inJson({ ended, prompt, receipt, record, requests, result, verification
     promptsWaiting: queue.length,
     promptsHeld: queue.filter(({ held }) => held).length,
     background,
-    ...(ended && { result: { text: result, outcome: ended.data.outcome, endedAt: isoTime(ended.at) } }),
+    ...(ended && { result: endFields(ended, result) }),
     ...(verification && { verification }),
     ...(receipt && { receipt }),
   };
   return jsonLine(answer);
+}
+
+function endFields({ at, data: { errorSubtype, limit, outcome } }: EndOfTurn, text: string) {
+  const why = { ...(errorSubtype !== undefined && { errorSubtype }), ...limitFields(limit) };
+  return { text, outcome, ...why, endedAt: isoTime(at) };
 }
 
 function inWords(shown: Summary, now: number): string {
@@ -122,13 +129,19 @@ function inWords(shown: Summary, now: number): string {
   const lines = facts.map(([name, value]) => `${name.padEnd(12)}${value}`);
   if (requests.length > 0) lines.push("", "Open requests:", ...requests.map((each) => requestLine(each, now)));
   if (ended) {
-    const { durationMs, outcome, numTurns } = ended.data;
+    const { durationMs, limit, outcome, numTurns } = ended.data;
     lines.push("", `Last turn: ${outcome}, ${count(numTurns, "model call")} in ${duration(durationMs)}`);
+    if (limit) lines.push(limitText(limit));
     if (verification) lines.push(verificationText(verification, shortCode));
     if (receipt) lines.push(receiptText(receipt, shortCode));
     if (result !== "") lines.push("", stripControls(result).trimEnd());
   }
   return `${lines.join("\n")}\n`;
+}
+
+function limitText(limit: PlanLimit): string {
+  const { resetsAt = "at an unknown time" } = limitFields(limit);
+  return `Limit of the ${oneLine(windowName(limit.window), MAX_COMMAND)}, resets ${resetsAt}`;
 }
 
 function shortCode(text: string): string {
@@ -151,7 +164,7 @@ function factsOf(record: SessionRecord, prompt: string, now: number): [string, s
     ["Totals", `${count(state.totals.turns, "model call")}, ${usd(state.totals.costUsd)}`],
     ["Log", count(state.lastEventId, "event")],
     ["Process", processText(record)],
-    ["Waiting", waitingText(record)],
+    ["Waiting", queueText(record)],
     ["Background", oneLine(state.background.map(({ description }) => description).join(", "), MAX_PROMPT)],
   ];
 }
@@ -161,8 +174,10 @@ function statusText(record: SessionRecord): string {
   if (record.unreadable) return `${statusWord(record)}: the stored data cannot be read: ${record.unreadable.why}`;
   const why = closed?.message === undefined ? "" : `: ${oneLine(closed.message, MAX_PROMPT)}`;
   if (closed) return `${statusWord(record)}, by ${oneLine(closed.by, MAX_PROMPT)}${why}`;
-  if (!isTurnAbandoned(record)) return statusWord(record);
-  return "abandoned: the server that ran the turn is gone. The next server that reads it records it as lost";
+  const waits = oneLine(waitingText(record.state), MAX_PROMPT);
+  if (!isTurnAbandoned(record)) return waits === "" ? statusWord(record) : `${statusWord(record)}: ${waits}`;
+  const next = record.state.waiting ? `takes it over: it ${waits}` : "that reads it records it as lost";
+  return `abandoned: the server that ran the turn is gone. The next server ${next}`;
 }
 
 /** The recorded process may be gone if no server watches it. */
@@ -173,7 +188,7 @@ function processText({ owner, state }: SessionRecord): string {
   return owner?.alive === true ? `${process.phase}${pid}` : "none: it ended with its server";
 }
 
-function waitingText({ state }: SessionRecord): string {
+function queueText({ state }: SessionRecord): string {
   if (state.queue.length === 0) return "";
   const held = state.queue.filter((prompt) => prompt.held).length;
   return count(state.queue.length, "prompt") + (held > 0 ? `, ${String(held)} held until released` : "");

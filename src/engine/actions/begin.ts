@@ -18,9 +18,12 @@ interface ToSession {
   readonly sessionId: string;
 }
 
-interface VerifyNow extends ToSession {
-  readonly commands?: Verify["commands"];
+interface ContinueNow extends ToSession {
   readonly limits: TurnLimits;
+}
+
+interface VerifyNow extends ContinueNow {
+  readonly commands?: Verify["commands"];
 }
 
 export const start = defineRequest({
@@ -67,6 +70,15 @@ export const verify = defineRequest({
     const verifies = commands === undefined ? {} : { verify: verifyOf(commands) };
     return engine.verify(principal, sessionId, { by, limits, ...verifies });
   },
+});
+
+/** Sends the request of the last turn again that the API refused at a limit (`Engine.continueTurn`). */
+export const continueTurn = defineRequest({
+  name: "continue",
+  scope: "run",
+  fields: { sessionId: SessionId },
+  run: async ({ by, caller: { principal }, engine }, { limits, sessionId }: ContinueNow) =>
+    engine.continueTurn(principal, sessionId, { by, limits }),
 });
 
 /** Sends the next prompt in a copy of a session. */

@@ -1,8 +1,11 @@
 import { z } from "zod";
 import type { ControlRequest } from "../../domain/control.ts";
-import { invalidArgument } from "../../domain/error.ts";
+import { AppError, invalidArgument } from "../../domain/error.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import { ModelName } from "../../domain/options.ts";
 import { PermissionMode } from "../../domain/permission.ts";
+import { waitingOf } from "../../domain/session.ts";
+import { waitingText } from "../../domain/standstill.ts";
 import { defineAction, type ActingCaller } from "./action.ts";
 import { PromptId, SessionId, TaskId } from "./input.ts";
 
@@ -56,13 +59,41 @@ export const taskOutput = defineAction({
   run: async (acting, { sessionId, taskId }) => ask(acting, sessionId, { do: "task-output", taskId }),
 });
 
-/** Returns the fill of the context, and the cost of the session. */
+/**
+ * Returns what Claude Code says of the context and the cost, and the use of account and budgets. `unasked`: reason why no
+ * process was asked.
+ */
 export const usage = defineAction({
   name: "usage",
   scope: "read",
   fields,
-  run: async (acting, { sessionId }) => ask(acting, sessionId, { do: "usage" }),
+  run: async (acting, { sessionId }) => {
+    const { caller, engine } = acting;
+    const asked = await askUsage(acting, sessionId);
+    // Read afterwards, because Claude Code's answer may have reported windows.
+    const use = await engine.use(caller.principal, sessionId);
+    const { spec, state } = await engine.get(caller.principal, sessionId);
+    return { ...asked, use, spec, state };
+  },
 });
+
+interface AskedUsage {
+  readonly told?: JsonObject;
+  readonly unasked?: string;
+}
+
+/** Starts a process if none runs, except in a session that waits or has ended. */
+async function askUsage(acting: ActingCaller, sessionId: string): Promise<AskedUsage> {
+  const { state } = await acting.engine.get(acting.caller.principal, sessionId);
+  if (state.closed) return { unasked: `The session was ${state.closed.reason}.` };
+  if (state.process.phase !== "live" && waitingOf(state)) return { unasked: `The session ${waitingText(state)}.` };
+  try {
+    return { told: await ask(acting, sessionId, { do: "usage" }) };
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code === "SESSION_NOT_FOUND") throw error;
+    return { unasked: error.message };
+  }
+}
 
 /** Restores files to their state before a prompt, by default the last. `dryRun` only reports the changes. */
 export const rewind = defineAction({

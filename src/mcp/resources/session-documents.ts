@@ -1,6 +1,7 @@
 import { publicView } from "../../tools/agent/session/session-fields.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import { statusOf } from "../../domain/session.ts";
+import { waitingField } from "../../domain/standstill.ts";
 import type { ToolDeps } from "../../tools/define.ts";
 import { assembleCheck } from "../../view/check.ts";
 import { readShown } from "../../tools/check/events.ts";
@@ -59,7 +60,12 @@ async function readEvents(
     {
       form,
       lists: {},
-      head: { sessionId, status: statusOf(state), ...(resetTo !== undefined && { cursorResetTo: resetTo }) },
+      head: {
+        sessionId,
+        status: statusOf(state),
+        ...waitingField(state),
+        ...(resetTo !== undefined && { cursorResetTo: resetTo }),
+      },
       tail: { lastEventId: state.lastEventId },
       events: read.events,
       end: read.next,

@@ -2,6 +2,7 @@ import type { StoredEvent } from "../../domain/event.ts";
 import { OUTCOME_WORDS } from "../../domain/turn.ts";
 import { lostTypeOf, UNREADABLE, unreadableText } from "../../domain/unreadable.ts";
 import { promptsOf, type SessionState, statusOf } from "../../domain/session.ts";
+import { waitingText } from "../../domain/standstill.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
 import { requestKey } from "../../tools/elicitation/rounds.ts";
 import type { Form } from "../../tools/elicitation/needs-input.ts";
@@ -66,7 +67,7 @@ async function describeRunning(found: FoundTask, state: SessionState, reading: T
   const forms = await showForms(view, state, reading);
   const [last] = await view.read(state.lastEventId, 1);
   const { line = "Claude Code is at work" } = await readNews(view, prompt.id);
-  const head = { ...headOf(found, last?.at ?? prompt.at), statusMessage: line };
+  const head = { ...headOf(found, last?.at ?? prompt.at), statusMessage: waitingWords(state) ?? line };
   return Object.keys(forms).length > 0 ? { ...head, status: "input_required", forms } : { ...head, status: "working" };
 }
 
@@ -85,15 +86,23 @@ async function showForms(
   return forms;
 }
 
+function waitingWords(state: SessionState): string | undefined {
+  const text = waitingText(state);
+  return text === "" ? undefined : `Claude Code ${text}.`;
+}
+
 const HELD =
   "Held: the turn before it was stopped or lost. Run or drop it with claude_code_session (release_queue, drop_queue).";
 
-function describeQueued(found: FoundTask, { queue }: SessionState): Task {
+function describeQueued(found: FoundTask, state: SessionState): Task {
+  const { queue, turn } = state;
   const { promptId } = found.prompt.data;
   const place = queue.findIndex((each) => each.promptId === promptId);
   const isHeld = queue[place]?.held === true;
   const before = place === 0 ? "the current turn" : `the current turn and ${String(place)} more`;
-  const statusMessage = isHeld ? HELD : `Waits for ${before}.`;
+  // Without a turn, a limit holds the queue back.
+  const why = (turn ? undefined : waitingWords(state)) ?? `Waits for ${before}.`;
+  const statusMessage = isHeld ? HELD : why;
   return { ...headOf(found, found.prompt.at), status: "working", statusMessage };
 }
 

@@ -21,10 +21,10 @@ import { actingCaller } from "../scope.ts";
 import { answerTurn, SentPrompt } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
-const { cwd, timeout, permissionRequestTimeoutMs, verify: _, ...options } = SessionOptions.shape;
+const { cwd, timeout, permissionRequestTimeoutMs, profile: _p, verify: _v, ...options } = SessionOptions.shape;
 /**
  * Options of a session from disk may also be given beside `prompt`. `timeout`, `permissionRequestTimeoutMs` and `verify` are
- * left out: beside `prompt` they apply to this turn.
+ * left out, because beside `prompt` they apply to this turn, and `profile`, because a session keeps its account.
  */
 const flatOptions = { cwd: cwd.exactOptional(), ...options };
 /** Options for resuming a session unknown to this server. */

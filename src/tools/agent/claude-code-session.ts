@@ -4,7 +4,7 @@ import { defineTool } from "../define.ts";
 import { argumentsOf, type OfferedAction } from "./session/action.ts";
 import { diff, get, ADVERTISED_FILTERS, list } from "./session/reading.ts";
 import { cancel, close, dropQueue, interrupt, releaseQueue, remove, rename, revoke } from "./session/lifecycle.ts";
-import { receipt, verify } from "./session/receipts.ts";
+import { goOn, receipt, verify } from "./session/turns.ts";
 import { rewind, setModel, setPermissionMode, stopTask, taskOutput, usage } from "./session/process-control.ts";
 
 /** Actions, defined in `engine/actions` and offered in `session/`. Their fields together are the parameters of the tool. */
@@ -28,6 +28,7 @@ const ACTIONS: readonly OfferedAction[] = [
   diff,
   receipt,
   verify,
+  goOn,
 ];
 
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {

@@ -36,10 +36,12 @@ const MAX_MESSAGE_BYTES = 2_048;
  */
 export function failureOf(end: EndOfTurn, answer: JsonObject): { readonly error: string } & JsonObject {
   const { category } = end.data;
-  const { advice, retryable } = answer;
+  const { advice, resetsAt, retryable, window } = answer;
   const { kind, said } = causeOf(end, answer);
   const error = said === "" ? kind : `${kind}: ${said}`;
-  return category === undefined ? { error } : { error, category, retryable, advice };
+  if (category === undefined) return { error };
+  const limit = { ...(window !== undefined && { window }), ...(resetsAt !== undefined && { resetsAt }) };
+  return { error, category, ...limit, retryable, advice };
 }
 
 /** Describes a failed turn in one sentence: outcome, kind and message. */

@@ -2,6 +2,7 @@ import { CALLER } from "../../domain/approvals/answer-source.ts";
 import { lastCharacters } from "../../domain/last-word.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
+import { waitingField } from "../../domain/standstill.ts";
 import { answer as answering } from "../../engine/actions/answering.ts";
 import { assembleCheck, type CheckAnswer, type CheckMaterial } from "../../view/check.ts";
 import type { ResponseMode } from "../../view/event.ts";
@@ -165,15 +166,15 @@ async function readSnapshot(
     eventId: state.lastTurnEventId,
     result,
   });
-  const status = statusOf(state);
   const cursorResetTo = read.resetTo ?? target.resetTo;
   const material = {
     form,
     head: {
       // Left out in minimal mode: the caller has named the only session.
       ...((request.several || form.mode !== "minimal") && { sessionId: view.id }),
-      status,
-      ...(form.mode !== "minimal" && pollInterval(status)),
+      status: statusOf(state),
+      ...waitingField(state),
+      ...(form.mode !== "minimal" && pollInterval(state)),
       ...(await readQueuePosition(view.id, state, deps)),
       ...(cursorResetTo !== undefined && { cursorResetTo }),
     },

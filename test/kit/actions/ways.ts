@@ -109,6 +109,7 @@ export const WAYS: readonly Way[] = [
   toolWay("diff"),
   toolWay("receipt"),
   { ...toolWay("verify", { commands: ["true"] }), on: "own" },
+  toolWay("continue", {}, INVALID_ARGUMENT),
   toolWay("interrupt"),
   {
     action: "interrupt",

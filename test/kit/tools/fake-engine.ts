@@ -7,6 +7,7 @@ import type {
   Engine,
   OpenSessionRequest,
   PromptRequest,
+  SessionUse,
   VerifyRequest,
   WaitRequest,
 } from "../../../src/engine/api.ts";
@@ -93,7 +94,7 @@ export class FakeEngine implements Engine {
     return Promise.resolve({ cursor: 1 });
   }
 
-  async use() {
+  async use(): Promise<SessionUse> {
     return Promise.resolve({ account: undefined, reserve: undefined, budgets: [] });
   }
 

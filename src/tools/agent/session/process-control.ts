@@ -3,6 +3,7 @@ import { roundUsd } from "../../../domain/usage.ts";
 import { fit, jsonBytes } from "../../../view/size.ts";
 import { offer } from "./action.ts";
 import { ANSWER_BYTES, publicView } from "./session-fields.ts";
+import { presentUse } from "./use.ts";
 
 /** Requests to the running Claude Code, and their answers. */
 
@@ -38,10 +39,18 @@ export const taskOutput = offer(actions.taskOutput, {
 });
 
 export const usage = offer(actions.usage, {
-  present: async (ofProcess, { sessionId }, { principal }, { engine }) => {
-    const { state } = await engine.get(principal, sessionId);
+  present: ({ spec, state, told, unasked, use }, _, { client }, deps) => {
     const { costUsd, turns } = state.totals;
-    return { usage: { ...ofProcess, totalTurns: turns, totalCostUsd: roundUsd(costUsd) } };
+    const totals = { totalTurns: turns, totalCostUsd: roundUsd(costUsd) };
+    const { profile } = spec;
+    return {
+      usage: {
+        ...(told ?? { contextUnknown: unasked }),
+        ...totals,
+        ...presentUse(use, { now: deps.now(), showsFolder: client.isLocal === true || deps.allows.sensitiveDetails }),
+        ...(profile !== undefined && { profile }),
+      },
+    };
   },
 });
 

@@ -5,6 +5,7 @@ import type { SessionOptions } from "../../../domain/options.ts";
 import { type OptionsWith, type OptionTraits, traitsOf } from "../../../domain/options/traits.ts";
 import type { OpenRequest } from "../../../domain/permission.ts";
 import { optionsOf, statusOf } from "../../../domain/session.ts";
+import { waitingField } from "../../../domain/standstill.ts";
 import { UNREADABLE } from "../../../domain/unreadable.ts";
 import type { SessionRecord } from "../../../engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
@@ -28,6 +29,7 @@ export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }
   return {
     sessionId: id,
     status: statusOf(state),
+    ...waitingField(state),
     ...(unreadable && { errorSubtype: UNREADABLE }),
     createdAt: isoTime(createdAt),
     lastActiveAt: isoTime(updatedAt),
@@ -47,7 +49,7 @@ export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }
     ...(closed && { closed: { reason: closed.reason, by: cutText(closed.by, 100), at: isoTime(closed.at) } }),
     lastEventId: state.lastEventId,
     processStarts: state.processCount,
-    ...processFields(process),
+    processLive: process.phase === "live" || (process.phase === "starting" && process.waiting !== true),
   };
 }
 
@@ -96,17 +98,22 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
 
 /** Fields absent from most sessions, most important first. */
 function unusualFields({ state, unreadable }: SessionRecord, requested: JsonObject): readonly (JsonObject | false)[] {
-  const { lastOutcome, process, queue } = state;
+  const { lastOutcome, queue } = state;
+  const { waiting } = waitingField(state);
   const status = statusOf(state);
   const isUnremarkable = lastOutcome === null || lastOutcome === "done" || (status !== "error" && status !== "idle");
   const held = queue.filter((prompt) => prompt.held).length;
   return [
     unreadable !== undefined && { errorSubtype: UNREADABLE },
+    // Without the time if only the kind fits.
+    waiting !== undefined && { waiting: { kind: waiting.kind } },
+    waiting !== undefined && {
+      waiting: { ...waiting, ...(waiting.until !== undefined && { until: toSecond(waiting.until) }) },
+    },
     Object.keys(requested).length > 0 && { requested },
     !isUnremarkable && { lastOutcome },
     queue.length > 0 && { queued: queue.length },
     held > 0 && { held },
-    processFields(process)["waitsForSlot"] === true && { waitsForSlot: true },
   ];
 }
 
@@ -141,19 +148,17 @@ function textWithin(text: string, most: number): string {
 }
 
 function inSeconds(at: number): string {
-  return isoTime(at).replace(/\.\d+Z$/, "Z");
+  return toSecond(isoTime(at));
+}
+
+function toSecond(time: string): string {
+  return time.replace(/\.\d+Z$/, "Z");
 }
 
 /** Presents answers remembered until the end of the session: each `rule`, and the maximum `risk` allowed by the rule. */
 export function rememberedOf({ state: { remembered = [] } }: SessionRecord): JsonObject {
   if (remembered.length === 0) return {};
   return { remembered: remembered.map(({ at, by, level, rule }) => ({ rule, risk: level, by, at: isoTime(at) })) };
-}
-
-function processFields(process: SessionRecord["state"]["process"]): JsonObject {
-  const waits = process.phase === "starting" && process.waiting === true;
-  const processLive = !waits && (process.phase === "starting" || process.phase === "live");
-  return { processLive, ...(waits && !process.installing && { waitsForSlot: true }) };
 }
 
 type Shown = OptionTraits["shown"];

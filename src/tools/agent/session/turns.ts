@@ -1,8 +1,11 @@
 import { invalidArgument } from "../../../domain/error.ts";
+import type { JsonObject } from "../../../domain/json.ts";
 import { statusOf } from "../../../domain/session.ts";
-import { verify as runCommands } from "../../../engine/actions/begin.ts";
+import { waitingField } from "../../../domain/standstill.ts";
+import { continueTurn, verify as runCommands } from "../../../engine/actions/begin.ts";
 import { receipt as readReceipt } from "../../../engine/actions/receipts.ts";
 import { receiptPage } from "../../../view/receipt.ts";
+import type { ToolCall, ToolDeps } from "../../define.ts";
 import { approvalLimits } from "../../prompt.ts";
 import { actingCaller } from "../../scope.ts";
 import { pollInterval } from "../../waiting.ts";
@@ -10,7 +13,7 @@ import { offerAs } from "./action.ts";
 import { PageToken } from "./reading.ts";
 import { ANSWER_BYTES } from "./session-fields.ts";
 
-/** Shows receipts, and runs the commands of a verification on demand. */
+/** Shows receipts of turns, and begins turns without a prompt. */
 
 const RECEIPT_FIELDS = {
   ...readReceipt.fields,
@@ -44,8 +47,22 @@ const VERIFY_FIELDS = {
 };
 
 export const verify = offerAs(runCommands, VERIFY_FIELDS, async (args, call, deps) => {
-  const { sessionId } = args;
-  const { cursor } = await runCommands.run(actingCaller(call, deps), { ...args, limits: approvalLimits(call) });
-  const status = statusOf((await deps.engine.get(call.principal, sessionId)).state);
-  return { sessionId, status, nextCursor: cursor, ...pollInterval(status) };
+  const begun = await runCommands.run(actingCaller(call, deps), { ...args, limits: approvalLimits(call) });
+  return answerBegun(args.sessionId, begun, call, deps);
 });
+
+export const goOn = offerAs(continueTurn, continueTurn.fields, async ({ sessionId }, call, deps) => {
+  const begun = await continueTurn.run(actingCaller(call, deps), { sessionId, limits: approvalLimits(call) });
+  return answerBegun(sessionId, begun, call, deps);
+});
+
+/** Answers like `claude_code_reply` without a wait. */
+async function answerBegun(
+  sessionId: string,
+  { cursor: nextCursor }: { readonly cursor: number },
+  { principal }: ToolCall,
+  { engine }: ToolDeps,
+): Promise<JsonObject> {
+  const { state } = await engine.get(principal, sessionId);
+  return { sessionId, status: statusOf(state), ...waitingField(state), nextCursor, ...pollInterval(state) };
+}
