@@ -103,6 +103,8 @@ interface WorldOptions {
    * server.
    */
   readonly daemon?: "auto" | "never";
+  /** True for a Claude Code that is signed in to a subscription, whose plan the scripts play. */
+  readonly plan?: boolean;
 }
 
 /** Settings by their keys in the settings file. */
@@ -119,7 +121,7 @@ export function useWorld(options: WorldOptions = {}): World {
   return world as World;
 }
 
-export async function createWorld({ agent = "real", daemon: wanted }: WorldOptions = {}): Promise<World> {
+export async function createWorld({ agent = "real", daemon: wanted, plan = false }: WorldOptions = {}): Promise<World> {
   const model = await startScriptedModel();
   const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-test-")));
   const configFolder = mkdtempSync(join(root, "config-"));
@@ -132,7 +134,7 @@ export async function createWorld({ agent = "real", daemon: wanted }: WorldOptio
     return { XDG_CONFIG_HOME: folder };
   };
   const environment = {
-    ...model.environment(configFolder),
+    ...model.environment(configFolder, { plan }),
     HOME: root,
     CLAUDE_CODE_MAX_RETRIES: "1",
     ...settings({}),

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { GARBAGE, hang, headOf, sendError } from "./faults.ts";
 import type { Gates } from "./conversations.ts";
+import { planHeaders } from "./plan.ts";
 import type { FaultKind, Reply } from "./script.ts";
 import { encode, eventsOf, freshId, messageOf, type StreamEvent } from "./stream.ts";
 
@@ -37,6 +38,7 @@ async function streamed(response: ServerResponse, { reply, fault, model, gates, 
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
     "request-id": freshId("req"),
+    ...planHeaders(reply.plan, "allowed"),
   });
   if (start) await write(response, encode(start), signal);
   if (reply.gate !== undefined) await gates.pass(reply.gate, signal);
@@ -62,7 +64,8 @@ async function writeEvents(
 
 async function whole(response: ServerResponse, { reply, fault, model, gates, signal }: Delivery): Promise<void> {
   const body = JSON.stringify(messageOf(reply, model));
-  response.writeHead(200, { "content-type": "application/json", "request-id": freshId("req") });
+  const headers = { "content-type": "application/json", "request-id": freshId("req") };
+  response.writeHead(200, { ...headers, ...planHeaders(reply.plan, "allowed") });
   response.flushHeaders();
   if (reply.gate !== undefined) await gates.pass(reply.gate, signal);
   if (!fault) {

@@ -1,6 +1,7 @@
 /** Faults of the scripted model, and errors in the API's shape. */
 import type { ServerResponse } from "node:http";
 
+import { planHeaders, type Plan } from "./plan.ts";
 import { freshId, type StreamEvent } from "./stream.ts";
 
 const ERROR_TYPES: Readonly<Record<number, string>> = {
@@ -20,6 +21,7 @@ export interface ErrorAnswer {
   readonly type?: string | undefined;
   readonly message?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
+  readonly plan?: Plan | undefined;
 }
 
 /** Answers with an error in Anthropic's shape. */
@@ -31,6 +33,7 @@ export function sendError(response: ServerResponse, error: ErrorAnswer): void {
     "content-type": "application/json",
     "request-id": requestId,
     ...(error.retryAfterSeconds === undefined ? {} : { "retry-after": String(error.retryAfterSeconds) }),
+    ...planHeaders(error.plan, "rejected"),
   });
   response.end(JSON.stringify({ type: "error", error: { type, message }, request_id: requestId }));
 }

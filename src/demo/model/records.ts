@@ -33,6 +33,8 @@ export interface RequestRecord {
   readonly told: string;
   /** Text of the last user message with any text. */
   readonly lastUserText: string;
+  /** Digest of the system prompt and all messages, except marks for the cache. Equal for byte-equal requests only. */
+  readonly digest: string;
   /** Number of images in the messages. */
   readonly images: number;
   readonly served: Served;

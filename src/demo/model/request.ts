@@ -1,4 +1,5 @@
 /** Reads requests of the Messages API. */
+import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
 import { z } from "zod";
@@ -17,6 +18,16 @@ export const MessagesRequest = z.object({
   metadata: z.object({ user_id: z.string().optional() }).optional(),
 });
 export type MessagesRequest = z.infer<typeof MessagesRequest>;
+
+const Conversation = z.object({ system: z.unknown().optional(), messages: z.unknown() });
+
+/** Returns a digest of the system prompt and the messages, without marks for the cache, which move with each request. */
+export function digestOf(body: unknown): string {
+  const text = JSON.stringify(Conversation.parse(body), (key, value: unknown) =>
+    key === "cache_control" ? undefined : value,
+  );
+  return createHash("sha256").update(text).digest("hex");
+}
 
 /** Claude Code's identity in a request. `agentId` is set exactly for requests of a subagent. */
 export interface Caller {

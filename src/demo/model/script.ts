@@ -1,6 +1,8 @@
 /** Scripts of a scripted model: schema, place in prompts, and choice of the entry for a request. */
 import { z } from "zod";
 
+import { Plan } from "./plan.ts";
+
 const Milliseconds = z.int().min(0).max(3_600_000);
 const Count = z.int().min(1);
 const Tokens = z.int().min(0).max(1_000_000_000);
@@ -20,6 +22,8 @@ const ApiError = z.strictObject({
   /** Error type of Anthropic. Default: the type that belongs to `status`. */
   type: z.string().min(1).optional(),
   message: z.string().optional(),
+  /** Headers about the plan. */
+  plan: Plan.optional(),
   /** Alternative to `times` of the entry. */
   times: Count.optional(),
 });
@@ -40,6 +44,8 @@ export const Reply = z
     tools: z.array(ToolCall).optional(),
     stopReason: z.enum(["end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "refusal"]).optional(),
     usage: Usage.optional(),
+    /** Headers about the plan, with the content. */
+    plan: Plan.optional(),
     /** Delay before the headers. */
     delayMs: Milliseconds.optional(),
     /** Delay between streamed deltas. */

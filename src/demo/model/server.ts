@@ -12,7 +12,7 @@ import { Conversations, Gates } from "./conversations.ts";
 import { deliver } from "./deliver.ts";
 import { sendError } from "./faults.ts";
 import { Records, type RequestRecord } from "./records.ts";
-import { betasOf, callerOf, imagesIn, lastUserText, MessagesRequest, textsOf, textsTold } from "./request.ts";
+import { betasOf, callerOf, digestOf, imagesIn, lastUserText, MessagesRequest, textsOf, textsTold } from "./request.ts";
 import type { Script } from "./script.ts";
 
 export type { RequestRecord } from "./records.ts";
@@ -35,8 +35,11 @@ export interface ScriptedModel {
   release(gate: string): void;
   /** Resolves to the first request, past or future, accepted by `predicate`. Rejects on abort of `signal` and on `close()`. */
   waitForRequest(predicate: (request: RequestRecord) => boolean, signal?: AbortSignal): Promise<RequestRecord>;
-  /** Returns variables to direct Claude Code to `url`, and away from every other host. */
-  environment(configDir: string): Record<string, string>;
+  /**
+   * Returns variables to direct Claude Code to `url`, and away from every other host. With `plan`, Claude Code is signed in to a
+   * subscription and reads `plan` of scripts; otherwise a key pays.
+   */
+  environment(configDir: string, options?: { readonly plan?: boolean }): Record<string, string>;
   /** Breaks all connections at once. */
   close(): Promise<void>;
 }
@@ -71,7 +74,7 @@ export async function startScriptedModel(options: ScriptedModelOptions = {}): Pr
     requests: records.list,
     release: (gate) => gates.release(gate),
     waitForRequest: async (predicate, signal) => records.waitFor(predicate, signal),
-    environment: (configDir) => environmentFor(url, configDir),
+    environment: (configDir, { plan = false } = {}) => environmentFor(url, { configDir, plan }),
     async close() {
       records.close();
       if (!server.listening) return;
@@ -89,10 +92,13 @@ function portOf(server: Server): number {
   return address.port;
 }
 
-function environmentFor(url: string, configDir: string): Record<string, string> {
+function environmentFor(
+  url: string,
+  { configDir, plan }: { readonly configDir: string; readonly plan: boolean },
+): Record<string, string> {
   return {
     ANTHROPIC_BASE_URL: url,
-    ANTHROPIC_API_KEY: "scripted-model",
+    [plan ? "CLAUDE_CODE_OAUTH_TOKEN" : "ANTHROPIC_API_KEY"]: "scripted-model",
     CLAUDE_CONFIG_DIR: configDir,
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     DISABLE_AUTOUPDATER: "1",
@@ -153,7 +159,8 @@ async function route(context: ModelContext, exchange: Exchange): Promise<void> {
 }
 
 async function messages(context: ModelContext, { request, response, body, signal }: Exchange): Promise<void> {
-  const parsed = MessagesRequest.safeParse(parseJson(body));
+  const raw = parseJson(body);
+  const parsed = MessagesRequest.safeParse(raw);
   if (!parsed.success) {
     context.note({ ...recordOf(request), served: { none: "not a message" } });
     sendError(response, { status: 400, message: `The request is not valid:\n${z.prettifyError(parsed.error)}` });
@@ -161,7 +168,7 @@ async function messages(context: ModelContext, { request, response, body, signal
   }
   const { model, stream = false } = parsed.data;
   const answered = context.conversations.answer(parsed.data, callerOf(request.headers, parsed.data));
-  context.note({ ...recordOf(request, parsed.data), served: answered.served });
+  context.note({ ...recordOf(request, parsed.data), digest: digestOf(raw), served: answered.served });
   if ("error" in answered) {
     sendError(response, answered.error);
     return;
@@ -193,6 +200,7 @@ const NO_CONTENT = {
   outputConfig: {},
   told: "",
   lastUserText: "",
+  digest: "",
   images: 0,
 };
 
@@ -206,6 +214,7 @@ function contentOf(message: MessagesRequest) {
     outputConfig: message.output_config ?? {},
     told: textsTold(message).join("\n"),
     lastUserText: lastUserText(message),
+    digest: "",
     images: message.messages.reduce((sum, { content }) => sum + imagesIn(content), 0),
   };
 }
