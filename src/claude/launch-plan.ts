@@ -5,6 +5,7 @@ import { malformedRules } from "../domain/approvals/malformed-rule.ts";
 import type { Places } from "../domain/approvals/session-policy.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentReattach, AgentSignal, AgentStart } from "../engine/ports.ts";
+import { readAccount } from "./account.ts";
 import { checkAllPlaces } from "./preflight/session-paths.ts";
 import { BASH_VARIABLE, NO_BASH, windowsShell } from "./preflight/git-bash.ts";
 import { configFolder, credentialOf, identify } from "./child-environment.ts";
@@ -193,6 +194,7 @@ async function planCommonPart(request: AgentStart, config: ClaudeDependencies) {
     allowsCommands: (options.allowedTools ?? []).some((rule) => /^Bash(?:\(:?\*\))?$/.test(rule)),
     isSandboxed: isSandboxed(policy),
     configFolder: configFolder(base.options.env),
+    account: await readAccount(base.options.env),
     expectsStructured: options.outputFormat !== undefined,
     watchCost,
   } satisfies Partial<LaunchPlan>;

@@ -2,10 +2,12 @@ import type { SDKMessage, SDKSessionStateChangedMessage } from "@anthropic-ai/cl
 import { z } from "zod";
 import { JsonObject } from "../domain/json.ts";
 import { BackgroundTask, type NoticeKind } from "../domain/event.ts";
+import type { Account } from "../domain/plan.ts";
 import { AgentResult } from "../domain/turn.ts";
 import type { AgentSignal } from "../engine/ports.ts";
 import { readFailedServers, failedServersNotice } from "./process/failed-servers.ts";
 import { describeForeignOrigin } from "./process/peer-messages.ts";
+import { PlanReader } from "./plan-reader.ts";
 import { RunningAgents } from "./running-agents.ts";
 import { resultText, toAgentResult, trimHookResponse, trimToolResult, withExactCosts } from "./results.ts";
 import { SideReports } from "./side-reports.ts";
@@ -48,7 +50,6 @@ const NOTICES: ReadonlyMap<string, NoticeKind> = new Map(
     "system/mirror_error": "data_loss",
     "system/session_writes_lost": "data_loss",
     conversation_reset: "warning",
-    rate_limit_event: "rate_limit",
   } satisfies Record<string, NoticeKind>),
 );
 
@@ -81,20 +82,22 @@ export class MessageReader {
   #assistantError: string | undefined;
   /** Last reported summary of each task, by id. */
   readonly #summaries = new Map<string, string>();
+  readonly #plan: PlanReader;
   readonly #sideReports: SideReports;
   readonly #agents = new RunningAgents();
 
   /**
    * `transcriptId` is the session id given to Claude Code at its start. `mask` runs before any cut. `expectsStructured` is true
-   * for a session with an `outputFormat`.
+   * for a session with an `outputFormat`; `account` pays for the process.
    */
   constructor(
     transcriptId?: string,
     mask: (text: string) => string = (text) => text,
-    expected: { readonly expectsStructured: boolean } = { expectsStructured: false },
+    expected: { readonly account?: Account; readonly expectsStructured: boolean } = { expectsStructured: false },
   ) {
     this.#mask = mask;
     this.#transcriptId = transcriptId;
+    this.#plan = new PlanReader(expected.account);
     this.#sideReports = new SideReports(mask, expected);
   }
 
@@ -116,6 +119,7 @@ export class MessageReader {
       }
       if (name === "result") this.#assistantError = undefined;
       if (name === "assistant" && typeof error === "string") this.#assistantError = error;
+      if (name === "assistant") this.#plan.readAssistant(message);
       if (name === "system/task_progress" && typeof id === "string" && typeof summary === "string")
         this.#summaries.set(id, summary);
     }
@@ -143,6 +147,8 @@ export class MessageReader {
     this.#sideReports.note(name, raw);
     if (ALIVE.has(name)) return [{ type: "alive" }];
     if (name === "command_lifecycle") return readLifecycle(raw);
+    if (name === "rate_limit_event") return this.#plan.readEvent(raw);
+    if (name === "system/task_notification") this.#sideReports.warn(this.#plan.lostAgent(raw));
     const kind = NOTICES.get(name);
     if (kind) return [{ type: "notice", kind, message: describe(kind, raw), details: raw }];
     try {
@@ -158,7 +164,8 @@ export class MessageReader {
     if (message.type === "system") return this.#readSystem(message, raw);
     if (message.type === "assistant") {
       this.#assistantError = message.error ?? this.#assistantError;
-      return [{ type: "message", message: raw, ...lastToolUse(message.message.content) }];
+      const spoken: AgentSignal = { type: "message", message: raw, ...lastToolUse(message.message.content) };
+      return [...this.#plan.readAssistant(raw), spoken];
     }
     if (message.type === "user") {
       // A replay is a prompt of this server coming back.
@@ -166,7 +173,9 @@ export class MessageReader {
     }
     if (message.type === "result") {
       const verdict = this.#sideReports.judge(message, resultText(message));
-      const result = { ...toAgentResult(message, this.#assistantError), ...verdict };
+      const limit = this.#plan.limitOf(message);
+      const refused = limit && { limit, category: "limit" as const };
+      const result = { ...toAgentResult(message, this.#assistantError), ...verdict, ...refused };
       this.#assistantError = undefined;
       const stranger = describeForeignOrigin(message.origin);
       const begun = stranger === undefined ? [] : [unpromptedNotice(stranger, { origin: raw["origin"] ?? null })];

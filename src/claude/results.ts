@@ -30,8 +30,17 @@ export function toAgentResult(
     ...(typeof message.stop_reason === "string" && { stopReason: message.stop_reason }),
     ...(typeof apiErrorStatus === "number" && { apiErrorStatus }),
     ...(structured !== undefined && { structuredOutput: structured }),
+    ...(hasUnknownPrice(message) && { hasUnknownPrice: true }),
     ...(message.is_error && { category: categoryOf(message, apiErrorStatus, assistantError) }),
   };
+}
+
+const Priced = z.record(z.string(), z.object({ costBasis: z.string().optional() }));
+
+/** The usage since the last result is missing in the types of the SDK, and in older versions. */
+function hasUnknownPrice({ modelUsage, ...message }: SDKResultMessage): boolean {
+  const { model_usage_since_last_result: used = modelUsage } = JsonObject.parse(message);
+  return Object.values(Priced.safeParse(used).data ?? {}).some(({ costBasis }) => costBasis === "unknown");
 }
 
 /** Returns a result for the log, with costs rounded by `roundUsd`. */

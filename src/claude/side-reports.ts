@@ -75,6 +75,11 @@ export class SideReports {
     if (name === "assistant") this.#noteAssistant(raw);
   }
 
+  /** Adds a sentence for the caller to the next result. */
+  warn(sentence: string | undefined): void {
+    if (sentence !== undefined) this.#reported.warnings.push(sentence);
+  }
+
   /** Notes a message already read by another server. */
   remember(name: string, raw: JsonObject): void {
     if (name === "result") this.#reported = { warnings: [] };

@@ -94,7 +94,6 @@ describe("a message of Claude Code", () => {
     ["system/mirror_error", "data_loss", { error: "full" }, "system/mirror_error"],
     ["system/session_writes_lost", "data_loss", { error_code: "ENOSPC" }, "system/session_writes_lost"],
     ["conversation_reset", "warning", { trigger: "clear" }, "conversation_reset"],
-    ["rate_limit_event", "rate_limit", { rate_limit_info: {} }, "rate_limit_event"],
     [
       "system/api_retry",
       "retry",

@@ -109,6 +109,7 @@ const PLAN: LaunchPlan = {
   giveUp: never,
   resumed: false,
   folders: { cwd: "/", additionalDirectories: [], home: "/", closed: [], programs: [] },
+  account: { id: "folder:/", paidBy: "a login", configFolder: "/", hasWindows: true },
   configFolder: "/",
   expectsStructured: false,
   isSandboxed: false,

@@ -236,9 +236,9 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async #readAll(running: Query, cost: CostWatch): Promise<string | undefined> {
-    const { attached, configFolder, expectsStructured } = await this.#context.launch;
+    const { account, attached, configFolder, expectsStructured } = await this.#context.launch;
     const { mask, maskUnfinished, onPartial, transcriptId } = this.#context;
-    const reader = new MessageReader(transcriptId, mask, { expectsStructured });
+    const reader = new MessageReader(transcriptId, mask, { account, expectsStructured });
     const partial = new PartialText(onPartial, { text: mask, unfinished: maskUnfinished });
     let failedResult = false;
     reader.remember(attached?.spoken ?? []);

@@ -7,6 +7,7 @@ import type {
   SpawnOptions,
 } from "@anthropic-ai/claude-agent-sdk";
 import { once } from "node:events";
+import type { Account } from "../../domain/plan.ts";
 import type { AgentReattach, AgentSignal } from "../../engine/ports.ts";
 import { otherwise, stat } from "../../security/files/limited.ts";
 import type { Folders } from "../risk/named-paths.ts";
@@ -32,6 +33,8 @@ export interface LaunchPlan {
   readonly allowsCommands: boolean;
   /** Claude Code's configuration folder. */
   readonly configFolder: string;
+  /** Account that pays for the process. */
+  readonly account: Account;
   /** True if every answer of Claude must have structured output. */
   readonly expectsStructured: boolean;
   /** Ids of prompts of the turn to run again that the transcript lacks. */
