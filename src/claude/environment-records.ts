@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
 import { CLAUDE_PATH, clientVariables, isServerSetting } from "../domain/client-environment.ts";
+import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /**
  * Keeps the environments of sessions' processes: a record for each client with a different environment. Records stay in memory;
@@ -11,7 +12,8 @@ export type Variables = Readonly<Record<string, string>>;
 /** Id of the server's own record. */
 const OWN = "";
 /**
- * Number of sessions whose records are kept after their clients have left. The least recently held session is dropped first.
+ * Number of sessions whose records are kept after their clients have left, besides those at work. The least recently held
+ * session is dropped first.
  */
 const MAX_SESSIONS = 200;
 
@@ -39,6 +41,7 @@ export class EnvironmentRecords {
   /** Digest of the credential of each session's last process. */
   readonly #payers = new Map<string, string>();
   readonly #awaiting = new Set<(id: string) => void>();
+  #isAtWork: (sessionId: string) => boolean = () => false;
 
   /**
    * `key` makes the ids: equal variables get an equal id after a restart, and cannot be guessed from their id without `key`.
@@ -97,8 +100,15 @@ export class EnvironmentRecords {
     const former = this.#held.get(sessionId) ?? [];
     this.#held.delete(sessionId);
     this.#held.set(sessionId, new Set([...[...former].filter((each) => each !== id), id]));
-    const [oldest] = this.#held.keys();
-    if (this.#held.size > MAX_SESSIONS && oldest !== undefined) this.#release(oldest);
+    for (const each of this.#held.keys()) {
+      if (this.#held.size <= MAX_SESSIONS) return;
+      if (each !== sessionId && !this.#isAtWork(each)) this.#release(each);
+    }
+  }
+
+  /** Keeps the records of sessions for which `isAtWork` holds, such as one that waits for days at a limit of its plan. */
+  keepWhile(isAtWork: (sessionId: string) => boolean): void {
+    this.#isAtWork = isAtWork;
   }
 
   /**
@@ -123,27 +133,42 @@ export class EnvironmentRecords {
     return before !== undefined && before !== digest;
   }
 
-  /** Returns the record of a connected client, or of a client that connects within `ms`. */
-  async find(fits: (variables: Variables) => boolean, ms: number): Promise<string | undefined> {
+  /**
+   * Returns the record of a connected client, or of a client that connects within `ms`. Resolves with `undefined` once `signal`
+   * aborts.
+   */
+  async find(fits: (variables: Variables) => boolean, ms: number, signal?: AbortSignal): Promise<string | undefined> {
     const isFit = (id: string) => {
       const variables = this.get(id);
       const isConnected = id === OWN ? !this.#isApart : (this.#entries.get(id)?.connections ?? 0) > 0;
       return variables !== undefined && isConnected && fits(variables);
     };
     const found = this.ids.findLast(isFit);
-    if (found !== undefined) return found;
-    return new Promise((resolve) => {
-      const finish = (id?: string) => {
+    if (found !== undefined || signal?.aborted) return found;
+    return new Promise((resolve, reject) => {
+      const end = () => {
         clearTimeout(timer);
         this.#awaiting.delete(tell);
-        resolve(id);
+        signal?.removeEventListener("abort", stop);
       };
-      const timer = setTimeout(finish, ms);
-      // Does not keep a server alive that is about to end.
-      timer.unref();
+      const stop = () => {
+        end();
+        resolve(undefined);
+      };
       const tell = (id: string) => {
-        if (isFit(id)) finish(id);
+        try {
+          if (!isFit(id)) return;
+          end();
+          resolve(id);
+        } catch (error) {
+          // Fails this search only, not the client that has connected.
+          end();
+          reject(error instanceof Error ? error : new Error(String(error)));
+        }
       };
+      // Does not keep a server alive that is about to end.
+      const timer = ms === Infinity ? undefined : setTimeout(stop, Math.min(ms, MAX_TIMER_MS)).unref();
+      signal?.addEventListener("abort", stop);
       this.#awaiting.add(tell);
     });
   }

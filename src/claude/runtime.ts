@@ -126,11 +126,12 @@ function sessionEnvironments(config: ClaudeDependencies): AgentRuntime["environm
       return record && readAccount(childEnvironment(record, { depth: config.depth, configDir, added }));
     },
     hold: (sessionId, environmentId) => environments.hold(sessionId, environmentId),
-    find: async ({ configFolder: folder, paidBy }, { options, principal }, ms) =>
+    keepWhile: (isAtWork) => environments.keepWhile(isAtWork),
+    find: async ({ configFolder: folder, paidBy }, { options, principal }, ...until) =>
       environments.find((variables) => {
         const found = identityOf(variables, principal, options);
         return found.configFolder === folder && found.paidBy === paidBy;
-      }, ms),
+      }, ...until),
   };
 }
 

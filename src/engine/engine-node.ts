@@ -49,6 +49,7 @@ export class EngineNode {
     this.limiter = new ProcessLimiter({ ...options, suspend, connectionOf, stateOf });
     const takenOver = async (record: SessionRecord) => judgeTakeover(record, { ...options, mayRun });
     this.ownership = new Ownership({ ...options, limiter: this.limiter }, takenOver);
+    options.runtime.environments.keepWhile((sessionId) => this.ownership.isBusy(sessionId));
     this.suspending = new Suspending(options, this.ownership);
     const recovery = new Recovery({ ...options, ownership: this.ownership });
     this.#attendance = new AttendReporter(options, this.ownership);

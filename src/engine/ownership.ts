@@ -128,10 +128,15 @@ export class Ownership {
     else await this.#sendOnce(command, sessionId);
   }
 
-  /** Number of sessions of this node with work in progress. */
+  /** Number of sessions of this node with work in progress, turns that wait at limits included. */
   get atWork(): number {
-    const isAtWork = ({ state }: SessionActor) => !nothingRuns(state) || state.background.length > 0;
-    return [...this.#actors.values()].filter(isAtWork).length;
+    return this.owned.filter((sessionId) => this.isBusy(sessionId)).length;
+  }
+
+  /** True if this node owns the session, and has work of the session in progress. */
+  isBusy(sessionId: string): boolean {
+    const state = this.stateOf(sessionId);
+    return state !== undefined && (!nothingRuns(state) || state.background.length > 0);
   }
 
   /** Resolves once no turn runs in any session of this node, or after `ms`. */

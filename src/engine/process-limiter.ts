@@ -10,7 +10,7 @@ export interface ProcessLimits {
   readonly maxBackground: number;
 }
 
-/** Asks the owner of a session without a running turn to close the process. */
+/** Asks the owner of a session whose turn is over, or waits at a limit, to close the process. */
 export type Suspend = (record: SessionRecord, reason: "slot" | undefined) => Promise<void>;
 
 interface ProcessLimiterContext {
@@ -158,12 +158,13 @@ export class ProcessLimiter {
       const isReported = index < free || index >= maxLive - running.length;
       this.#callUp(id, index < admitted ? "admit" : isReported && { before: index - admitted, hasSlot: index < free });
     }
-    this.#makeRoom(queue.length - free, running);
+    const first = queue.filter((record) => rankOf(record) === 0);
+    this.#makeRoom({ all: queue.length - free, first: first.length - free }, running);
   }
 
   /**
-   * Gives the places of this node's sessions in `queue` to the connections with the fewest processes first. Other nodes only
-   * count places and need not know the order.
+   * Gives the places of this node's sessions in `queue` to the connections with the fewest processes first, within each
+   * priority. Other nodes only count places and need not know the order.
    */
   #fairly(queue: readonly SessionRecord[], running: readonly SessionRecord[]): readonly SessionRecord[] {
     const own = queue.filter(({ id }) => this.#waiters.has(id));
@@ -178,23 +179,30 @@ export class ProcessLimiter {
     };
     for (const record of running) count(record);
     // The sort is stable: sessions of one connection keep their order.
-    const turns = own.map((record) => ({ record, before: count(record) })).toSorted((a, b) => a.before - b.before);
+    const turns = own
+      .map((record) => ({ record, before: count(record) }))
+      .toSorted((a, b) => rankOf(a.record) - rankOf(b.record) || a.before - b.before);
     return queue.map((record) => (this.#waiters.has(record.id) ? (turns.shift()?.record ?? record) : record));
   }
 
-  /** Not awaited: an owner that does not answer must not hold up sessions that find a slot elsewhere. */
-  #makeRoom(wanted: number, running: readonly SessionRecord[]): void {
+  /**
+   * Asks for as many slots as `wanted` sessions lack; `first` of them are of normal priority, and only for those does a session
+   * of normal priority lose background work. Not awaited: an owner that does not answer must not hold up sessions that find a
+   * slot elsewhere.
+   */
+  #makeRoom(wanted: { readonly all: number; readonly first: number }, running: readonly SessionRecord[]): void {
     const ending = running.filter(({ state }) => state.process.phase === "ending").length;
-    const lacking = Math.max(wanted - ending - this.#asked.size, 0);
-    const suspendable = running.filter(maySuspend).toSorted(longestIdleFirst);
+    const coming = ending + this.#asked.size;
+    const suspendable = running.filter(maySuspend).toSorted(firstToSuspend);
     const idle = suspendable.filter((record) => !hasBackground(record));
     const behind = suspendable.filter(hasBackground);
     const beyondCap = behind.slice(0, Math.max(behind.length - this.#context.processLimits.maxBackground, 0));
     const free = [...idle, ...beyondCap].filter(({ id }) => !this.#asked.has(id));
-    for (const record of free.slice(0, lacking)) {
+    for (const [index, record] of free.slice(0, Math.max(wanted.all - coming, 0)).entries()) {
+      const losesWork = hasBackground(record);
+      if (losesWork && rankOf(record) === 0 && index >= wanted.first - coming) continue;
       this.#asked.add(record.id);
-      const reason = hasBackground(record) ? "slot" : undefined;
-      void this.#context.suspend(record, reason).finally(() => this.#asked.delete(record.id));
+      void this.#context.suspend(record, losesWork ? "slot" : undefined).finally(() => this.#asked.delete(record.id));
     }
   }
 
@@ -225,23 +233,34 @@ function isWaiting(record: SessionRecord): boolean {
   return hasNoSlot(record) && process.phase === "starting" && process.installing !== true;
 }
 
+/** Sorts the queue for slots, equally on every server: sessions of priority `background` come after all others. */
 function byTurn(a: SessionRecord, b: SessionRecord): number {
-  return sinceOf(a) - sinceOf(b) || (a.id < b.id ? -1 : 1);
+  return rankOf(a) - rankOf(b) || sinceOf(a) - sinceOf(b) || (a.id < b.id ? -1 : 1);
+}
+
+function rankOf({ spec }: SessionRecord): number {
+  return spec.priority === "background" ? 1 : 0;
 }
 
 function sinceOf({ state }: SessionRecord): number {
   return state.process.phase === "none" ? 0 : state.process.since;
 }
 
-/** True if no turn runs, no prompt waits, and the next prompt can resume the session. */
+/** True if the next prompt, or the end of a wait at a limit, can resume the session. */
 function maySuspend({ spec, state }: SessionRecord): boolean {
-  const { process, queue, turn } = state;
+  const { process, queue, turn, waiting } = state;
   const isIdle = !turn && queue.every(({ held }) => held);
-  return process.phase === "live" && isIdle && spec.persistSession !== false;
+  const isAtLimit = turn !== null && waiting !== undefined && state.background.length === 0;
+  return process.phase === "live" && (isIdle || isAtLimit) && spec.persistSession !== false;
 }
 
-function longestIdleFirst(a: SessionRecord, b: SessionRecord): number {
-  return a.state.idleSince - b.state.idleSince;
+/** Sorts sessions of priority `background` first, then those without work for longest. */
+function firstToSuspend(a: SessionRecord, b: SessionRecord): number {
+  return rankOf(b) - rankOf(a) || stillSince(a) - stillSince(b);
+}
+
+function stillSince({ state: { idleSince, turn, waiting } }: SessionRecord): number {
+  return turn && waiting ? waiting.since : idleSince;
 }
 
 function hasBackground({ state }: SessionRecord): boolean {

@@ -6,9 +6,10 @@ import { ProcessLimiter, type SlotWait, waitingNotice } from "../../src/engine/p
 
 const CONNECTIONS: Readonly<Record<string, string>> = { a1: "a", a2: "a", a3: "a", b1: "b" };
 
-const record = (id: string, since: number, waiting: boolean) =>
+const record = (id: string, since: number, waiting: boolean, spec: Partial<SessionRecord["spec"]> = {}) =>
   ({
     id,
+    spec,
     state: { process: { phase: waiting ? "starting" : "live", since, waiting }, queue: [], turn: {}, background: [] },
   }) as unknown as SessionRecord;
 
@@ -75,14 +76,15 @@ it("sessions of one connection keep their order, and sessions of other servers k
 /** Builds a limiter over the sessions in `records`, with logged `failures`, pending `looks` and a settable `time`. */
 function makeLimiter(
   records: () => Promise<readonly SessionRecord[]>,
-  { maxLive = 1, maxStarting = 10, spares = 0 } = {},
+  { maxBackground = 1, maxLive = 1, maxStarting = 10, spares = 0 } = {},
 ) {
   const failures: unknown[] = [];
+  const suspended: string[] = [];
   const looks: (() => void)[] = [];
   const time = { now: 0 };
   const limiter = new ProcessLimiter({
     backend: { leases: { atWork: records, abandoned: async () => Promise.resolve([]) } } as never,
-    processLimits: { maxLive, maxStarting, maxBackground: 1 },
+    processLimits: { maxLive, maxStarting, maxBackground },
     runtime: {
       spares: { available: spares, retire: async () => Promise.resolve() },
       shimRelation: async () => Promise.resolve("gone"),
@@ -90,10 +92,10 @@ function makeLimiter(
     clock: { after: (_: number, look: () => void) => looks.push(look), tick: () => time.now } as never,
     log: { warn: (_, about) => failures.push(about) },
     stateOf: () => undefined,
-    suspend: async () => Promise.resolve(),
+    suspend: async ({ id }, reason) => void suspended.push(reason === undefined ? id : `${id} (${reason})`),
     connectionOf: () => undefined,
   });
-  return { failures, limiter, looks, time };
+  return { failures, limiter, looks, suspended, time };
 }
 
 it("a look for a free slot that fails is logged, and the next look admits the session", async () => {
@@ -173,4 +175,71 @@ it.each([
   expect(told).toEqual(said.map((message) => ({ type: "notice", kind: "waiting", message })));
   leaving.abort();
   await expect(waiting).rejects.toThrow("stopped");
+});
+
+const BACKGROUND = { priority: "background" } as const;
+
+it("a session of priority background comes after all others, whoever waits longer and has fewer processes", async () => {
+  const others = [record("a1", 1, false), record("x1", 9, true)];
+  const records = [...others, record("b1", 2, true, BACKGROUND), record("a2", 3, true)];
+  expect(await findAdmitted(records, 2)).toEqual(["a2"]);
+  expect(await findAdmitted(records, 3)).toEqual(["a2"]);
+  expect(await findAdmitted(records, 4)).toEqual(["a2", "b1"]);
+  const { limiter } = makeLimiter(async () => Promise.resolve(records));
+  expect(await Promise.all(["a2", "x1", "b1"].map(async (id) => limiter.before(id)))).toEqual([0, 1, 2]);
+});
+
+/** Builds a live session without a running turn, or in the given state. */
+function still(id: string, idleSince: number, { spec = {}, ...state }: Partial<SessionRecord["state"]> & WithSpec = {}) {
+  const { state: live, ...rest } = record(id, 1, false, spec);
+  return { ...rest, state: { ...live, turn: null, idleSince, ...state } } as SessionRecord;
+}
+
+interface WithSpec {
+  readonly spec?: Partial<SessionRecord["spec"]>;
+}
+
+/** Returns the sessions that are asked to make room for those of `records` that wait for a slot. */
+async function findSuspended(records: readonly SessionRecord[], limits = {}): Promise<readonly string[]> {
+  const { limiter, suspended } = makeLimiter(async () => Promise.resolve(records), limits);
+  const leaving = new AbortController();
+  const waiting = limiter.acquireSlot(records.at(-1)!.id, leaving.signal, () => undefined);
+  await new Promise((resolve) => setImmediate(resolve));
+  leaving.abort();
+  await expect(waiting).rejects.toThrow("stopped");
+  return suspended;
+}
+
+it("sessions of priority background make room first, then those that are idle for longest", async () => {
+  const idle = [still("x1", 5), still("x2", 4), still("x3", 6, { spec: BACKGROUND })];
+  const waiting = [record("w1", 2, true), record("w2", 3, true)];
+  expect(await findSuspended([...idle, ...waiting], { maxLive: 3 })).toEqual(["x3", "x2"]);
+});
+
+it("a session that waits for a session of priority background to end loses no background work to it", async () => {
+  const tasks = { background: [{ id: "t", type: "local_agent", description: "" }] } as const;
+  const working = [still("x1", 1, tasks as never), still("x2", 2, { ...tasks, spec: BACKGROUND } as never)];
+  const limits = { maxLive: 2, maxBackground: 0 };
+  const [w1, w2] = [record("w1", 2, true, BACKGROUND), record("w2", 3, true, BACKGROUND)];
+  expect(await findSuspended([...working, w1, w2], limits)).toEqual(["x2 (slot)"]);
+  expect(await findSuspended([...working, w1, record("w2", 3, true)], limits)).toEqual(["x2 (slot)"]);
+  const normal = [record("w1", 2, true), record("w2", 3, true)];
+  expect(await findSuspended([...working, ...normal], limits)).toEqual(["x2 (slot)", "x1 (slot)"]);
+});
+
+it("a turn that waits at a limit gives up its slot, unless it would lose work, and takes none without a process", async () => {
+  const turn = { id: "t" } as never;
+  const at = (since: number) => ({ turn, waiting: { kind: "usage_limit", since } as const, queue: [{}] as never });
+  const tasks = { background: [{ id: "t", type: "local_agent", description: "" }] };
+  const live = [
+    still("running", 0, { turn }),
+    still("ephemeral", 0, { ...at(1), spec: { persistSession: false } }),
+    still("with tasks", 0, { ...at(1), ...tasks }),
+    still("waits", 0, at(8)),
+    still("idle", 7),
+  ];
+  const waiting = [record("w1", 2, true), record("w2", 3, true), record("w3", 4, true)];
+  expect(await findSuspended([...live, ...waiting], { maxLive: 5 })).toEqual(["idle", "waits"]);
+  const closed = still("closed", 0, { ...at(1), process: { phase: "none" } });
+  expect(await findAdmitted([closed, record("b1", 2, true)], 1)).toEqual(["b1"]);
 });

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { getEventListeners } from "node:events";
 import { expect, it, vi } from "vitest";
 import { withClaudePath } from "../../src/domain/client-environment.ts";
 import { EnvironmentRecords, type Variables } from "../../src/claude/environment-records.ts";
@@ -44,6 +45,24 @@ it("a record is kept while a client or one of the last 200 sessions uses it", ()
   expect(environments.get(id)).toEqual(variables);
   environments.hold("one more", "");
   expect(environments.get(id)).toBeUndefined();
+});
+
+it("the record of a session at work is kept, however many sessions come after it", () => {
+  const environments = new EnvironmentRecords(key, {});
+  const atWork = new Set(["waits", ...Array.from({ length: 250 }, (_, n) => String(n))]);
+  environments.keepWhile((sessionId) => atWork.has(sessionId));
+  const client = environments.open(variables);
+  environments.hold("waits", client.id);
+  client.close();
+  for (const sessionId of atWork) environments.hold(sessionId, client.id);
+  const late = environments.open({ PATH: "/two" });
+  environments.hold("not at work yet", late.id);
+  late.close();
+  expect([client, late].map(({ id }) => environments.get(id))).toEqual([variables, { PATH: "/two" }]);
+  // Once the work is over, the surplus goes with the next session.
+  atWork.clear();
+  for (let count = 0; count < 200; count += 1) environments.hold(`later ${String(count)}`, "");
+  expect([client, late].map(({ id }) => environments.get(id))).toEqual([undefined, undefined]);
 });
 
 it("all records that a session has used are kept", () => {
@@ -96,6 +115,32 @@ it("the record of a connected client is found, also if the client connects in ti
   expect(await environments.find(isOne, 0)).toBeUndefined();
   // Without `isApart`, the server's own record belongs to the client that started the server.
   expect(await new EnvironmentRecords(key, { PATH: "/one" }).find(isOne, 0)).toBe("");
+});
+
+it("a client that connects ends all waits that its record fits, of any length, and a cancelled wait leaves nothing", async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on("warning", note);
+  const environments = new EnvironmentRecords(key, {}, { isApart: true });
+  const isOne = ({ PATH }: Variables) => PATH === "/one";
+  const cancelling = new AbortController();
+  const waits = [Infinity, Number.MAX_SAFE_INTEGER, 60_000].map((ms) => environments.find(isOne, ms));
+  const cancelled = environments.find(() => expect.fail("asked after its end"), Infinity, cancelling.signal);
+  const failed = environments.find(() => {
+    throw new Error("unknown principal");
+  }, Infinity);
+  const stays = environments.find(() => false, Infinity, cancelling.signal);
+  expect(getEventListeners(cancelling.signal, "abort")).toHaveLength(2);
+  await new Promise(setImmediate);
+  cancelling.abort();
+  expect(await Promise.all([cancelled, stays])).toEqual([undefined, undefined]);
+  expect(getEventListeners(cancelling.signal, "abort")).toEqual([]);
+  const { id } = environments.open(variables);
+  expect(await Promise.all(waits)).toEqual([id, id, id]);
+  await expect(failed).rejects.toThrow("unknown principal");
+  expect(await environments.find(() => false, Infinity, AbortSignal.abort())).toBeUndefined();
+  process.off("warning", note);
+  expect(warnings).toEqual([]);
 });
 
 it("`paysAnew` is true for the first use of another credential in a session", () => {

@@ -19,10 +19,16 @@ export interface SessionEnvironments {
   ): Promise<Account | undefined>;
   /** Keeps the record for the session, and masks secrets of the record in the session's events. */
   hold(sessionId: string, environmentId: string): void;
-  /** Finds a record, of a connection open now or within `ms`, that gives a process of the session `identity`. */
+  /** Keeps held records of sessions for which `isAtWork` holds, however many sessions come after them. */
+  keepWhile(isAtWork: (sessionId: string) => boolean): void;
+  /**
+   * Finds a record, of a connection open now or within `ms`, that gives a process of the session `identity`. `ms` may be
+   * `Infinity`. Resolves with `undefined` once `signal` aborts.
+   */
   find(
     identity: Identity,
     session: { readonly principal: Principal; readonly options: Pick<SessionOptions, "env" | "profile"> },
     ms: number,
+    signal?: AbortSignal,
   ): Promise<string | undefined>;
 }

@@ -34,16 +34,25 @@ function holdForbidden(draft: Draft): void {
   emit(draft, { type: "notice", data: { kind: "warning", message } });
 }
 
-/** Ends a suspended process once idle. Called after each step. Background tasks keep it unless `suspendReason` is set. */
+/**
+ * Ends a suspended process once idle, or while its turn waits at a limit: a later process goes on with the turn. Called after
+ * each step. Background tasks keep the process unless `suspendReason` is set.
+ */
 export function suspendWhenIdle(draft: Draft): void {
   const { process, queue, suspending, suspendReason, turn } = draft.state;
   if (!suspending) return;
   if (process.phase !== "starting" && process.phase !== "live") return cancelSuspend(draft.state);
   const isUp = process.phase === "live" || suspendReason === "forbidden";
-  if (!isUp || turn || queue.some(({ held }) => !held) || isKeptByBackground(draft)) return;
+  const isBusy = turn !== null || queue.some(({ held }) => !held);
+  if (!isUp || (isBusy && !waitsAtLimit(draft)) || isKeptByBackground(draft)) return;
   if (suspendReason === "slot") noteEndedBackground(draft);
   cancelSuspend(draft.state);
   endProcess(draft);
+}
+
+/** True if the process may close although a turn has begun. An operator's objection to the mode waits for the end of the turn. */
+function waitsAtLimit({ state: { suspendReason, turn, waiting } }: Draft): boolean {
+  return turn !== null && waiting !== undefined && suspendReason === undefined;
 }
 
 function isKeptByBackground({ state }: Draft): boolean {

@@ -149,12 +149,15 @@ export class ScriptedRuntime implements AgentRuntime {
   readonly records = new Map<string, Identity>();
   /** Held records, as "SESSION RECORD". */
   readonly held: string[] = [];
+  /** True for a session whose record is kept. */
+  keepsRecord: (sessionId: string) => boolean = () => false;
   /** Finds the record of a new client. */
   findRecord: AgentRuntime["environments"]["find"] = async () => Promise.resolve(undefined);
   environments: AgentRuntime["environments"] = {
     identityOf: (id) => (id === "" ? this.identity : this.records.get(id)),
     accountOf: async () => Promise.resolve(this.account),
     hold: (sessionId, id) => void (this.records.has(id) && this.held.push(`${sessionId} ${id}`)),
+    keepWhile: (isAtWork) => void (this.keepsRecord = isAtWork),
     find: async (...about) => this.findRecord(...about),
   };
 
