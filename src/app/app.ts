@@ -9,8 +9,9 @@ import { constants } from "../config/constants.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import type { Operations } from "../daemon/operations.ts";
+import type { DaemonStatus } from "../daemon/wire.ts";
 import type { Engine } from "../engine/api.ts";
-import type { Logger } from "../engine/ports.ts";
+import type { Logger, SessionRecord } from "../engine/ports.ts";
 import { createAuditLog } from "../log/audit-log.ts";
 import { createLogger } from "../log/logger.ts";
 import type { Masker } from "../log/mask.ts";
@@ -77,12 +78,7 @@ export interface App {
   close(): Promise<void>;
 }
 
-export interface NodeReport {
-  readonly nodeId: string;
-  /** Number of Claude Code processes, spares included. */
-  readonly processes: number;
-  /** Sessions with a running turn. */
-  readonly turns: readonly { readonly sessionId: string; readonly title: string }[];
+export interface NodeReport extends Pick<DaemonStatus, "nodeId" | "processes" | "turns"> {
   /** Shims of the processes. `fallback` is the reason for having none although configured. */
   readonly shim: { readonly fallback: string | undefined; readonly shims: readonly ShimReport[] };
 }
@@ -228,10 +224,12 @@ async function buildReport({ shims, spares, store }: Running): Promise<NodeRepor
   const own = (await store.leases.atWork()).filter(({ owner }) => owner?.nodeId === store.nodeId);
   const running = own.filter(({ state: { process } }) => process.phase !== "none" && process.waiting !== true);
   const turns = own.filter(({ state }) => state.turn);
+  const waitOf = ({ spec, state: { waiting } }: SessionRecord) =>
+    waiting && spec.persistSession !== false && { waits: { kind: waiting.kind, until: waiting.until } };
   return {
     nodeId: store.nodeId,
     processes: running.length + spares.available,
-    turns: turns.map(({ id, spec, title = spec.title ?? "" }) => ({ sessionId: id, title })),
+    turns: turns.map((each) => ({ sessionId: each.id, title: each.title ?? each.spec.title ?? "", ...waitOf(each) })),
     shim: { fallback: shims?.fallback, shims: (await shims?.report()) ?? [] },
   };
 }

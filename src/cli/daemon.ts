@@ -86,9 +86,18 @@ function daemonText(each: RunningDaemon): string {
     `  version ${version} on Node ${nodeVersion}, pid ${String(pid)}, since ${startedAt}`,
     ...(userFile === undefined ? [] : [`  settings: ${userFile}`]),
     ...(log === undefined ? [] : [`  log: ${log}`]),
+    ...waitLines(each),
     ...shimLines(each),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+function waitLines({ turns }: RunningDaemon): string[] {
+  const waits = turns.flatMap((turn) => turn.waits ?? []);
+  if (waits.length === 0) return [];
+  const until = Math.min(...waits.map((each) => each.until ?? Infinity));
+  const first = until === Infinity ? "" : `, at the earliest until ${new Date(until).toISOString()}`;
+  return [`  waiting at limits: ${count(waits.length, "session")}${first}`];
 }
 
 function shimLines({ lastDeath, shim }: RunningDaemon): string[] {
@@ -134,6 +143,9 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
     process.stderr.write("No daemon was stopped.\n");
     return 1;
   }
+  const waiting = turnsOf(meant).filter(({ waits }) => waits !== undefined);
+  if (waiting.length > 0)
+    process.stderr.write(`Waiting at limits: ${count(waiting.length, "session")}, for the next daemon to go on with.\n`);
   if (meant.length > 0) process.stderr.write(`Waiting for ${count(meant.length, "daemon")} to end.\n`);
   const hasEnded = await Promise.all(meant.map(async (each) => endDaemon(each, recorded)));
   const stopped = meant.filter((_, at) => hasEnded[at]).map(({ name, pid }) => ({ name, pid }));
@@ -200,9 +212,13 @@ function serversLine(servers: Servers): string {
   return `Other servers use the store, and run on: ${each.join(", ")}.\n`;
 }
 
+function turnsOf(daemons: readonly FoundDaemon[]): RunningDaemon["turns"] {
+  return daemons.flatMap((each) => ("turns" in each ? each.turns : []));
+}
+
 /** Asks only if turns run or may run. Throws ConfigError without a terminal. */
 async function confirmInterrupt(daemons: readonly FoundDaemon[]): Promise<boolean> {
-  const turns = daemons.flatMap((each) => ("turns" in each ? each.turns : []));
+  const turns = turnsOf(daemons).filter(({ waits }) => waits === undefined);
   const unknown = daemons.flatMap((each) => ("turns" in each ? [] : [each]));
   if (turns.length + unknown.length === 0) return true;
   const named = turns.map(({ sessionId, title }) => `${sessionId}  ${escapeControlChars(title)}`.trimEnd());

@@ -76,8 +76,13 @@ export interface DaemonStatus {
   readonly sessions: number;
   /** Number of Claude Code processes, including spares. */
   readonly processes: number;
-  /** Sessions with a running turn, which a stop would interrupt. */
-  readonly turns: readonly { readonly sessionId: string; readonly title: string }[];
+  /** Sessions with a turn. A stop would interrupt each without `waits`; the others wait at limits, and go on at the next daemon. */
+  readonly turns: readonly {
+    readonly sessionId: string;
+    readonly title: string;
+    /** `until`: time at which the daemon looks again, ms since the epoch. */
+    readonly waits?: { readonly kind: string; readonly until?: number | undefined };
+  }[];
   /** User's file of settings, read at the start of the daemon; `undefined` from builds that do not report the file. */
   readonly userFile?: string | undefined;
   /** Log file; `undefined` if the daemon logs to the stderr of its starter. */

@@ -139,11 +139,11 @@ export class Ownership {
     return state !== undefined && (!nothingRuns(state) || state.background.length > 0);
   }
 
-  /** Resolves once no turn runs in any session of this node, or after `ms`. */
+  /** Resolves once no turn runs in any session of this node, except those that wait at limits; or after `ms`. */
   async waitUntilQuiet(ms: number): Promise<void> {
     const { clock } = this.#options;
     const deadline = clock.tick() + ms;
-    while (clock.tick() < deadline && [...this.#actors.values()].some((actor) => actor.state.turn)) {
+    while (clock.tick() < deadline && [...this.#actors.values()].some(runsTurn)) {
       await new Promise<void>((resolve) => clock.after(QUIET_LOOK_MS, resolve));
     }
   }
@@ -282,6 +282,10 @@ export class Ownership {
       });
     });
   }
+}
+
+function runsTurn({ state: { turn, waiting } }: SessionActor): boolean {
+  return turn !== null && waiting === undefined;
 }
 
 async function whenAborted(signal: AbortSignal): Promise<undefined> {

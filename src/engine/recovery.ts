@@ -34,7 +34,8 @@ export async function judgeTakeover(
   { mayRun, runtime, ...operator }: TakeoverContext,
 ): Promise<TakeoverTerms> {
   const { spec, state } = record;
-  const runs = isAtWork(state) && (spec.onLost === "resume" || state.process.phase === "starting");
+  // A turn that waits at a limit needs no process before the end of its wait, and looks for an environment then.
+  const runs = !state.waiting && isAtWork(state) && (spec.onLost === "resume" || state.process.phase === "starting");
   if (!runs) return { record, mayStart: false };
   const lost = { record: { ...record, spec: { ...spec, onLost: "report" as const } }, mayStart: false };
   const environmentId = await waitForEnvironment(operator, runtime.environments, record);

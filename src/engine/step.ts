@@ -142,12 +142,16 @@ function noteLine({ process }: SessionState, line = 0): void {
   if (process.phase !== "none" && line > (process.line ?? 0)) process.line = line;
 }
 
-/** Records the running turn as interrupted before the process is stopped. */
+/**
+ * Records the running turn as interrupted before the process is stopped. A turn that waits at a limit waits on without an owner,
+ * because nothing of it runs.
+ */
 function onShutdown(draft: Draft): void {
-  const { effects, state } = draft;
+  const { effects, policy, state } = draft;
   const message = "The server was shut down in the middle of the turn. Reply to the session to go on.";
-  holdQueue(draft);
-  if (state.turn) endNow(draft, state.turn, { outcome: "interrupted", errorSubtype: "shutdown", message }, "shutdown");
+  const waitsOn = state.turn !== null && state.waiting !== undefined && !policy.ephemeral;
+  if (!waitsOn) holdQueue(draft);
+  if (state.turn && !waitsOn) endNow(draft, state.turn, { outcome: "interrupted", errorSubtype: "shutdown", message }, "shutdown");
   // Leaves the process in phase `ending`, so that the next owner does not resume the session beside it.
   if (state.process.phase === "ending") effects.push({ type: "stop" });
   endProcess(draft);

@@ -1,19 +1,24 @@
 import { expect, it } from "vitest";
 import type { SuspendRequest } from "../../src/domain/control.ts";
 import type { SessionState } from "../../src/domain/session.ts";
+import type { Policy } from "../../src/engine/policy/policy.ts";
 import { AGENT_TASK, T0, Walk } from "../kit/step/walk.ts";
 
-/** A process closes for another session while its turn waits at a limit, if nothing is lost by that. */
+/** A turn that waits at a limit needs no process and no server meanwhile. */
 
 const WAITING = { kind: "usage_limit", window: "five_hour", since: T0 } as const;
+
+function waitingWalk(over: Partial<SessionState>, policy: Partial<Policy> = {}): Walk {
+  const walk = new Walk(policy).prompt("p1").hear({ type: "started", resumed: false }, { type: "ready" });
+  walk.state = { ...walk.state, ...over };
+  return walk;
+}
 
 function suspended(
   over: Partial<SessionState>,
   request: SuspendRequest = { do: "suspend" },
 ): [summary: string, phase: string] {
-  const walk = new Walk().prompt("p1").hear({ type: "started", resumed: false }, { type: "ready" });
-  walk.state = { ...walk.state, ...over };
-  walk.command("control", { by: "server", request });
+  const walk = waitingWalk(over).command("control", { by: "server", request });
   expect(walk.state.turn).toMatchObject({ id: "p1" });
   return [walk.summary, walk.state.process.phase];
 }
@@ -28,4 +33,17 @@ it("a turn that runs, has background tasks or may not go on in its mode keeps it
   expect(suspended({ waiting: WAITING, background: [AGENT_TASK] })).toEqual(["ok", "live"]);
   const forbidden = { do: "suspend", reason: "forbidden" } as const;
   expect(suspended({ waiting: WAITING }, forbidden)).toEqual(["notice ok", "live"]);
+});
+
+it("a turn that waits at a limit outlives an orderly end of its server, with the prompts behind it", () => {
+  const queue = [{ promptId: "p2", eventId: 1 }];
+  const walk = waitingWalk({ waiting: WAITING, queue }).take({ type: "shutdown", at: T0 });
+  expect([walk.summary, walk.state.turn?.id, walk.state.queue]).toEqual(["stop", "p1", queue]);
+});
+
+it("an orderly end of the server interrupts a turn that runs, or whose session is not kept", () => {
+  for (const [over, policy] of [[{}], [{ waiting: WAITING }, { ephemeral: true }]] as const) {
+    const walk = waitingWalk(over, policy).take({ type: "shutdown", at: T0 });
+    expect(walk.ended).toMatchObject([{ errorSubtype: "shutdown" }]);
+  }
 });

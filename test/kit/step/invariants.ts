@@ -148,7 +148,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     after.process.phase !== "none" || after.background.length === 0,
   "a node that leaves a session stops its process and starts nothing": ({ input, after, effects }) =>
     input.type !== "shutdown" ||
-    (after.turn === null &&
+    ((after.turn === null || after.waiting !== undefined) &&
       (after.process.phase === "none" || after.process.phase === "ending") &&
       ofType(effects, "start").length === 0 &&
       ofType(effects, "stop").length === (after.process.phase === "none" ? 0 : 1)),
