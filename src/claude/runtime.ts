@@ -128,10 +128,13 @@ function sessionEnvironments(config: ClaudeDependencies): AgentRuntime["environm
     hold: (sessionId, environmentId) => environments.hold(sessionId, environmentId),
     keepWhile: (isAtWork) => environments.keepWhile(isAtWork),
     find: async ({ configFolder: folder, paidBy }, { options, principal }, ...until) =>
-      environments.find((variables) => {
-        const found = identityOf(variables, principal, options);
-        return found.configFolder === folder && found.paidBy === paidBy;
-      }, ...until),
+      environments.find(
+        (variables) => {
+          const found = identityOf(variables, principal, options);
+          return found.configFolder === folder && found.paidBy === paidBy;
+        },
+        ...until,
+      ),
   };
 }
 

@@ -145,7 +145,9 @@ async function stop({ positionals: names, values: { all, json, yes } }: Stop): P
   }
   const waiting = turnsOf(meant).filter(({ waits }) => waits !== undefined);
   if (waiting.length > 0)
-    process.stderr.write(`Waiting at limits: ${count(waiting.length, "session")}, for the next daemon to go on with.\n`);
+    process.stderr.write(
+      `Waiting at limits: ${count(waiting.length, "session")}, for the next daemon to go on with.\n`,
+    );
   if (meant.length > 0) process.stderr.write(`Waiting for ${count(meant.length, "daemon")} to end.\n`);
   const hasEnded = await Promise.all(meant.map(async (each) => endDaemon(each, recorded)));
   const stopped = meant.filter((_, at) => hasEnded[at]).map(({ name, pid }) => ({ name, pid }));

@@ -151,7 +151,8 @@ function onShutdown(draft: Draft): void {
   const message = "The server was shut down in the middle of the turn. Reply to the session to go on.";
   const waitsOn = state.turn !== null && state.waiting !== undefined && !policy.ephemeral;
   if (!waitsOn) holdQueue(draft);
-  if (state.turn && !waitsOn) endNow(draft, state.turn, { outcome: "interrupted", errorSubtype: "shutdown", message }, "shutdown");
+  if (state.turn && !waitsOn)
+    endNow(draft, state.turn, { outcome: "interrupted", errorSubtype: "shutdown", message }, "shutdown");
   // Leaves the process in phase `ending`, so that the next owner does not resume the session beside it.
   if (state.process.phase === "ending") effects.push({ type: "stop" });
   endProcess(draft);

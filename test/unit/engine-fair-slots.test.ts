@@ -92,7 +92,10 @@ function makeLimiter(
     clock: { after: (_: number, look: () => void) => looks.push(look), tick: () => time.now } as never,
     log: { warn: (_, about) => failures.push(about) },
     stateOf: () => undefined,
-    suspend: async ({ id }, reason) => void suspended.push(reason === undefined ? id : `${id} (${reason})`),
+    suspend: async ({ id }, reason) => {
+      suspended.push(reason === undefined ? id : `${id} (${reason})`);
+      return Promise.resolve();
+    },
     connectionOf: () => undefined,
   });
   return { failures, limiter, looks, suspended, time };
@@ -190,7 +193,11 @@ it("a session of priority background comes after all others, whoever waits longe
 });
 
 /** Builds a live session without a running turn, or in the given state. */
-function still(id: string, idleSince: number, { spec = {}, ...state }: Partial<SessionRecord["state"]> & WithSpec = {}) {
+function still(
+  id: string,
+  idleSince: number,
+  { spec = {}, ...state }: Partial<SessionRecord["state"]> & WithSpec = {},
+) {
   const { state: live, ...rest } = record(id, 1, false, spec);
   return { ...rest, state: { ...live, turn: null, idleSince, ...state } } as SessionRecord;
 }

@@ -259,7 +259,7 @@ describe("a session whose owner died", () => {
     const waits = { ...state, lastEventId: 0, process: { phase: "none" as const }, waiting };
     const spec = { ...OPTIONS, onLost: "resume" as const };
     const { record } = await a.backend.rows.create({ id: "waits", principal: "local", spec, state: waits, at: T0 });
-    b.runtime.findRecord = async () => expect.fail("waited for an environment");
+    b.runtime.findRecord = async () => Promise.reject(new Error("waited for an environment"));
     expect((await b.backend.leases.abandoned(9)).map(({ id }) => id)).toEqual(["waits"]);
     const { owner, state: now } = await b.engine.get("local", "waits");
     expect(owner).toEqual({ nodeId: b.backend.nodeId, alive: true });

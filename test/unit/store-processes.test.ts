@@ -62,6 +62,11 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     const logs = await Promise.all(readers);
     for (const log of logs) expect(log.map(({ id }) => id)).toEqual(range(1, 400));
     await Promise.all(writers.map(async (each) => each.kill()));
+    // Each writer may have died between its last change and the line about it.
+    const told = writers.reduce((sum, { said }) => sum + said.length - 1, 0);
+    const [all] = await node.ledger.read(["all"]);
+    expect(all).toMatchObject({ rev: all?.value["count"] });
+    expect([0, 1, 2, 3]).toContain(all!.rev - told);
     expect(await integrity()).toBe("ok");
   });
 
@@ -83,6 +88,8 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
       expect(log.map((event) => event.id)).toEqual(range(1, log.length));
       expect(log.length).toBeGreaterThanOrEqual(acknowledged.at(-1) as number);
       expect((await node.rows.get(id))!.state.lastEventId).toBe(log.length);
+      // The ledger changes in the transaction of the events.
+      expect(await node.ledger.read([id])).toMatchObject([{ value: { last: log.length } }]);
     }
     expect(await integrity()).toBe("ok");
   });

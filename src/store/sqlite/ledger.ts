@@ -21,7 +21,7 @@ const Row = z.object({
   rev: z.int().catch(0),
   at: z.int().catch(0),
 });
-const Rev = z.object({ rev: z.int() });
+const Rev = Row.pick({ rev: true });
 
 /** Time after which an unchanged entry is deleted, ms: longer than any window or day of a budget. */
 const FORGET_MS = 60 * 86_400_000;

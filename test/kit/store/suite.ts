@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe } from "vitest";
 import { endTests } from "./suite-ends.ts";
 import { inboxTests } from "./suite-inbox.ts";
 import { leaseTests } from "./suite-leases.ts";
+import { ledgerTests } from "./suite-ledger.ts";
 import { logTests } from "./suite-log.ts";
 import { rowTests } from "./suite-rows.ts";
 import { type StoreUnderTest, World } from "./vocabulary.ts";
@@ -15,6 +16,6 @@ export function storeSuite(name: string, make: () => Promise<StoreUnderTest>): v
     afterEach(async () => made?.store.close());
 
     const world = (): World => made!;
-    for (const part of [rowTests, leaseTests, logTests, inboxTests, endTests]) part(world);
+    for (const part of [rowTests, leaseTests, logTests, ledgerTests, inboxTests, endTests]) part(world);
   });
 }
