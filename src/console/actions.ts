@@ -6,7 +6,7 @@ import { SessionOptions } from "../domain/options.ts";
 import type { Principal, Scope } from "../domain/principal.ts";
 import type { ActingCaller, ArgumentsOf, Fields, SessionAction } from "../engine/actions/action.ts";
 import { moreTime } from "../engine/actions/answering.ts";
-import { reply, start } from "../engine/actions/begin.ts";
+import { continueTurn, reply, start } from "../engine/actions/begin.ts";
 import { cancel, dropQueue, interrupt, releaseQueue, remove, rename, revoke } from "../engine/actions/lifecycle.ts";
 import { refuseUnsafeText } from "../engine/actions/unsafe-text.ts";
 import { rewind } from "../engine/actions/process-control.ts";
@@ -19,7 +19,7 @@ import { rewind } from "../engine/actions/process-control.ts";
  */
 const AT_CONSOLE = { via: CONSOLE, limits: { noDialog: true, noCaller: true, atConsole: true } } as const;
 
-const { cwd, maxBudgetUsd, maxTurns, model, permissionMode } = SessionOptions.shape;
+const { cwd, maxBudgetUsd, maxTurns, model, onLimit, permissionMode, priority, profile } = SessionOptions.shape;
 const { idempotencyKey, prompt } = start.fields;
 
 const StartBody = z.strictObject({
@@ -29,6 +29,9 @@ const StartBody = z.strictObject({
   permissionMode,
   maxTurns,
   maxBudgetUsd,
+  onLimit,
+  priority,
+  profile,
   idempotencyKey,
 });
 
@@ -96,8 +99,19 @@ const replyAction: PageAction = {
   },
 };
 
+const continueAction: PageAction = {
+  name: continueTurn.name,
+  scope: continueTurn.scope,
+  act: async (acting, sessionId, body) => {
+    parseBody(z.strictObject({}), body);
+    await continueTurn.run(acting, { sessionId, limits: AT_CONSOLE.limits });
+    return { ok: true };
+  },
+};
+
 export const ACTIONS: readonly PageAction[] = [
   replyAction,
+  continueAction,
   pageAction(interrupt),
   pageAction(cancel),
   pageAction(rename),

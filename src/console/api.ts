@@ -15,11 +15,13 @@ import { SubagentTasks } from "./subagent-tasks.ts";
 import { ACTIONS, startSession } from "./actions.ts";
 import { shownEvent } from "./shown-event.ts";
 import { streamLive, type LiveQuery, type Send } from "./live.ts";
+import { readPlan } from "./plan.ts";
 import { readDecisions, readPending } from "./requests.ts";
 import { buildDetail, buildRow } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 import { Titles } from "./titles.ts";
-import type { EventPage, Me, Usage, RequestList, SessionDetail, SessionList } from "./wire.ts";
+import type { EventPage, Me, RequestList, SessionDetail, SessionList } from "./wire.ts";
+import type { Usage } from "./wire-usage.ts";
 
 /**
  * Read and command API of the page, over the operations of the engine. Callers are authenticated; sessions of other principals
@@ -62,7 +64,7 @@ export interface ApiRequest {
 
 export interface RunningServer {
   readonly engine: Engine;
-  readonly store: Pick<SessionBackend, "log" | "rows">;
+  readonly store: Pick<SessionBackend, "ledger" | "log" | "rows">;
 }
 
 /** `running` throws `AppError` while the server starts. */
@@ -102,6 +104,7 @@ export function createConsoleApi(running: () => RunningServer, options: ConsoleO
     },
     { method: "GET", path: "/requests", scope: "read", handle: async (ask) => requests(sources(ask), ask) },
     { method: "GET", path: "/usage", scope: "read", handle: async (ask) => usage(sources(ask), ask) },
+    { method: "GET", path: "/plan", scope: "read", handle: async (ask) => readPlan(sources(ask), ask.caller) },
   ];
   const starting: Route = {
     method: "POST",

@@ -1,4 +1,5 @@
-import { optionsOf, statusOf } from "../domain/session.ts";
+import type { PlanLimit } from "../domain/plan.ts";
+import { optionsOf, statusOf, waitingOf } from "../domain/session.ts";
 import { unreadableText } from "../domain/unreadable.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 import type { Sources } from "./sources.ts";
@@ -13,12 +14,10 @@ type RowSources = Pick<Sources, "engine" | "titles">;
 
 export async function buildRow({ engine, titles }: RowSources, record: SessionRecord): Promise<SessionRow> {
   const { id, createdAt, spec, state, unreadable, updatedAt } = record;
-  const { requests, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
+  const { requests, background, closed, lastOutcome, queue, reported, totals, turn } = state;
   const { model: requested, permissionMode = "default" } = optionsOf(spec, state);
   const model = reported.model ?? requested;
-  const isLong = Date.now() - updatedAt > SHORT_WAIT_MS;
-  const waits = process.phase === "starting" && process.waiting === true && isLong;
-  const waitingBefore = waits ? await engine.waitingBefore(id) : undefined;
+  const waiting = await waitOf(engine, record);
   return {
     id,
     status: statusOf(state),
@@ -37,16 +36,26 @@ export async function buildRow({ engine, titles }: RowSources, record: SessionRe
     queued: queue.length,
     held: queue.filter(({ held }) => held).length,
     background: background.length,
-    ...(waitingBefore !== undefined && { waitingBefore }),
+    ...(waiting && { waiting }),
     ...(closed && { closed: { reason: closed.reason, by: closed.by, at: closed.at } }),
     lastEventId: state.lastEventId,
     ...(unreadable && { unreadable: unreadableText(unreadable) }),
   };
 }
 
+/** Leaves out a short wait for a slot, which would only flicker. */
+async function waitOf(engine: RowSources["engine"], record: SessionRecord): Promise<SessionRow["waiting"]> {
+  const waiting = waitingOf(record.state);
+  if (waiting?.kind !== "slot") return waiting;
+  if (Date.now() - record.updatedAt <= SHORT_WAIT_MS) return undefined;
+  const ahead = await engine.waitingBefore(record.id);
+  return ahead === undefined ? undefined : { ...waiting, ahead };
+}
+
 export async function buildDetail(sources: RowSources, record: SessionRecord): Promise<SessionDetail> {
   const { spec, state } = record;
-  const { maxBudgetUsd, maxTurns } = spec;
+  const { maxBudgetUsd, maxTurns, onLimit, priority, profile } = spec;
+  const { closed, refused, turn } = state;
   return {
     ...(await buildRow(sources, record)),
     tasks: state.background,
@@ -55,5 +64,13 @@ export async function buildDetail(sources: RowSources, record: SessionRecord): P
     canRewind: spec.enableFileCheckpointing === true,
     ...(maxTurns !== undefined && { maxTurns }),
     ...(maxBudgetUsd !== undefined && { maxBudgetUsd }),
+    ...(onLimit && { onLimit }),
+    ...(priority && { priority }),
+    ...(profile !== undefined && { profile }),
+    ...(refused && !turn && !closed && { refused: limitOf(refused) }),
   };
+}
+
+function limitOf({ resetsAt, window }: PlanLimit): PlanLimit {
+  return { window, ...(resetsAt !== undefined && { resetsAt }) };
 }

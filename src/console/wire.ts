@@ -3,10 +3,12 @@ import type { Risk } from "../domain/approvals/risk.ts";
 import type { BackgroundTask, StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { AnsweredBy } from "../domain/permission.ts";
+import type { PlanLimit } from "../domain/plan.ts";
 import type { Scope } from "../domain/principal.ts";
 import type { ClosedReason } from "../domain/event.ts";
-import type { SessionStatus } from "../domain/session.ts";
+import type { SessionStatus, SessionWait } from "../domain/session.ts";
 import type { TurnOutcome } from "../domain/turn.ts";
+import type { OnLimit, Priority } from "../domain/waiting.ts";
 
 /**
  * Data exchanged between the console's page and its server below `/console/api`; docs/console.md lists the routes. Times are ms
@@ -52,8 +54,8 @@ export interface SessionRow {
   readonly queued: number;
   readonly held: number;
   readonly background: number;
-  /** Number of sessions ahead in the queue for a slot; missing if the session does not wait for a slot. */
-  readonly waitingBefore?: number;
+  /** Reason why the work stands still. `ahead`: number of sessions before this one in the queue for a slot. */
+  readonly waiting?: SessionWait & { readonly ahead?: number };
   readonly closed?: { readonly reason: ClosedReason; readonly by: string; readonly at: number };
   readonly lastEventId: number;
   /** Reason why the stored session cannot be read, with a remedy; `status` is `error` then. */
@@ -83,6 +85,11 @@ export interface SessionDetail extends SessionRow {
   readonly canRewind: boolean;
   readonly maxTurns?: number;
   readonly maxBudgetUsd?: number;
+  readonly onLimit?: OnLimit;
+  readonly priority?: Priority;
+  readonly profile?: string;
+  /** Limit at which the API refused the last request; `POST continue` sends the request again once `resetsAt` has passed. */
+  readonly refused?: PlanLimit;
 }
 
 /**
@@ -178,6 +185,10 @@ export interface StartBody {
   readonly permissionMode?: string;
   readonly maxTurns?: number;
   readonly maxBudgetUsd?: number;
+  /** Default: the operator's. */
+  readonly onLimit?: OnLimit;
+  readonly priority?: Priority;
+  readonly profile?: string;
   /** Starts no second session if the key is repeated. */
   readonly idempotencyKey?: string;
 }
@@ -195,6 +206,7 @@ type NoFields = Readonly<Record<string, never>>;
 /** POST /sessions/{id}/{action} with a JSON object; fields by action. */
 export interface ActionBodies {
   interrupt: NoFields;
+  continue: NoFields;
   cancel: { readonly reason?: string };
   rename: { readonly title: string };
   delete: NoFields;
@@ -243,36 +255,4 @@ export interface LiveEvents {
   gone: { readonly sessionId: string };
   /** Sent when the server is about to stop; the page reconnects. */
   bye: NoFields;
-}
-
-/** GET /usage?since=ms&zone=Europe/Berlin: usage after `since`, by days of `zone`. */
-export interface Usage {
-  readonly since: number;
-  readonly totals: Amounts;
-  /** Oldest first; days without usage are left out. */
-  readonly days: readonly (Amounts & {
-    /** 2026-01-31 */
-    readonly day: string;
-    readonly costByModel: Readonly<Record<string, number>>;
-  })[];
-  /** Most expensive first. */
-  readonly models: readonly { readonly model: string; readonly costUsd: number }[];
-  readonly directories: readonly (Amounts & { readonly cwd: string; readonly sessions: number })[];
-}
-
-export interface Amounts {
-  readonly turns: number;
-  readonly failed: number;
-  readonly costUsd: number;
-  readonly tokens: {
-    readonly input: number;
-    readonly output: number;
-    readonly cacheRead: number;
-    readonly cacheCreation: number;
-  };
-  /** Duration of ended turns, ms; `workedMs` excludes time with an open request. */
-  readonly durationMs: number;
-  readonly workedMs: number;
-  /** Time with an open request, ms; running turns included. */
-  readonly waitedMs: number;
 }

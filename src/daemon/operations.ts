@@ -15,6 +15,7 @@ const NAMES = [
   "adopt",
   "cancel",
   "close",
+  "continueTurn",
   "control",
   "create",
   "delete",

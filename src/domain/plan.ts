@@ -74,16 +74,16 @@ export function usedPercent({ windows }: Pick<AccountWindows, "windows">, window
   return found.isRejected ? 100 : (found.usedPercent ?? 0);
 }
 
-const NAMES: Readonly<Record<string, string>> = {
-  five_hour: "5-hour window",
-  seven_day: "weekly window",
-  seven_day_opus: "weekly Opus window",
-  seven_day_sonnet: "weekly Sonnet window",
-};
+const NAMES: ReadonlyMap<string, string> = new Map([
+  ["five_hour", "5-hour window"],
+  ["seven_day", "weekly window"],
+  ["seven_day_opus", "weekly Opus window"],
+  ["seven_day_sonnet", "weekly Sonnet window"],
+]);
 
 /** Returns the name of a window for people. */
 export function windowName(window: string): string {
-  return NAMES[window] ?? `window ${window}`;
+  return NAMES.get(window) ?? `window ${window}`;
 }
 
 const unlikePercent = "must be a percentage from 0 to 100, such as 15";

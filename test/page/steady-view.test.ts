@@ -191,7 +191,7 @@ it("a long wait for a free process is shown in the list and in the session, and 
   const began = Date.now();
   const second = await api.start(`Be second. ${scriptTag([{ text: "Second." }])}`, cwd);
   const row = page.getByRole("listitem").filter({ hasText: "Be second." });
-  await row.getByText("Queued, next to start").waitFor();
+  await row.getByText("waits for a slot (next to start)").waitFor();
   expect(Date.now() - began).toBeGreaterThan(2_000);
   world.model.release("place");
   for (const each of [first, second]) await api.end(each);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
-import type { Usage } from "../../src/console/wire.ts";
+import type { Usage } from "../../src/console/wire-usage.ts";
 import { SessionEvent } from "../../src/domain/event.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
 import { toolCalls, writeCall } from "../kit/people/fake-user.ts";

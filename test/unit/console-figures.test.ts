@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { figuresOf } from "../../console/src/usage/figure.ts";
 import { startOfRange, everyDay, type Day } from "../../console/src/usage/range.ts";
-import type { Amounts, Usage } from "../../src/console/wire.ts";
+import type { Amounts, Usage } from "../../src/console/wire-usage.ts";
 
 const amounts = (over: Partial<Amounts> = {}): Amounts => ({
   turns: 0,

@@ -74,7 +74,7 @@ function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["log"]["tail"] 
   const log = { tail } as unknown as Sources["store"]["log"];
   return {
     engine,
-    store: { log },
+    store: { ledger: undefined as never, log },
     titles: new Titles(engine),
     agents: new SubagentTasks(log),
     usage: () => Promise.reject(new Error("not asked for")),
@@ -143,9 +143,9 @@ describe("an open page", () => {
       const waits = record({ updatedAt: Date.now() - agoMs, state: { ...state, process } });
       const verbs = { list: async () => Promise.resolve([waits]), waitingBefore: async () => Promise.resolve(3) };
       const all = await eventsUntil(sourcesOf(verbs), (each) => eventsOf(each, "sessions").length > 0);
-      return eventsOf(all, "sessions")[0]?.[0]?.waitingBefore;
+      return eventsOf(all, "sessions")[0]?.[0]?.waiting;
     };
-    expect([await positionAfter(500), await positionAfter(3_000)]).toEqual([undefined, 3]);
+    expect([await positionAfter(500), await positionAfter(3_000)]).toEqual([undefined, { kind: "slot", ahead: 3 }]);
   });
 
   it("an open page receives the changed deadline of a request, even if the session's row is unchanged", async () => {

@@ -80,6 +80,16 @@ export function timeLeft(ms: number): string {
   return `${String(Math.floor(left / MINUTE))}:${two((left % MINUTE) / SECOND)}`;
 }
 
+/** Time of day in hours and minutes, with the day of the week or the date unless `at` is on the day of `now`. */
+export function shortTime(at: number, now: number): string {
+  const date = new Date(at);
+  const time = date.toLocaleTimeString(undefined, { timeStyle: "short" });
+  if (date.toDateString() === new Date(now).toDateString()) return time;
+  const isNear = Math.abs(at - now) < 6 * DAY;
+  const day = date.toLocaleDateString(undefined, isNear ? { weekday: "short" } : { day: "numeric", month: "short" });
+  return `${day} ${time}`;
+}
+
 /** Returns 12:34:56, with the date unless `at` is on the day of `now`. */
 export function timeOfDay(at: number, now = Date.now()): string {
   const date = new Date(at);

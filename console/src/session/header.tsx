@@ -2,10 +2,11 @@ import type { SessionDetail } from "../../../src/console/wire.ts";
 import { count, usd, moment } from "../parts/format.ts";
 import { Status } from "../parts/status.tsx";
 import { Since } from "../parts/time.tsx";
+import { Wait } from "../parts/wait.tsx";
 import { displayText } from "../parts/text.ts";
 import { Actions } from "./actions.tsx";
 import { Remembered } from "./remembered.tsx";
-import { isAtWork, waitText } from "./status.ts";
+import { approversText, isAtWork } from "./status.ts";
 import { Title } from "./title.tsx";
 import styles from "./session.module.css";
 import facts from "../parts/facts.module.css";
@@ -17,7 +18,7 @@ interface Props {
 }
 
 export function SessionHeader({ detail, verification }: Props) {
-  const { closed, costUsd, status, turns, unreadable } = detail;
+  const { closed, costUsd, status, turns, unreadable, waiting } = detail;
   return (
     <header class={styles["head"]}>
       <div class={styles["first"]}>
@@ -26,7 +27,8 @@ export function SessionHeader({ detail, verification }: Props) {
       </div>
       <p class={styles["line"]}>
         <span class={styles["now"]} role="status">
-          <Status status={status} /> {waitText(detail)}
+          <Status status={status} /> {approversText(detail)}
+          {waiting && <Wait waiting={waiting} />}
           {verification !== "" && <span class={status === "error" ? styles["red"] : undefined}>{verification}</span>}
         </span>
         {detail.turnStartedAt !== undefined && isAtWork(detail) && (
@@ -50,7 +52,8 @@ export function SessionHeader({ detail, verification }: Props) {
 }
 
 function Details({ detail }: { readonly detail: SessionDetail }) {
-  const { createdAt, cwd, id, maxBudgetUsd, maxTurns, model, permissionMode, tasks } = detail;
+  const { createdAt, cwd, id, maxBudgetUsd, maxTurns, model, onLimit, permissionMode, priority, profile, tasks } =
+    detail;
   return (
     <details class={styles["details"]}>
       <summary>
@@ -67,6 +70,9 @@ function Details({ detail }: { readonly detail: SessionDetail }) {
         <Fact name="Id" text={id} />
         {maxTurns !== undefined && <Fact name="Maximum turns" text={String(maxTurns)} />}
         {maxBudgetUsd !== undefined && <Fact name="Budget" text={usd(maxBudgetUsd)} />}
+        {profile !== undefined && <Fact name="Profile" text={profile} />}
+        {priority && <Fact name="Priority" text={priority} />}
+        {onLimit && <Fact name="At a limit" text={ON_LIMIT[onLimit]} />}
         {tasks.map(({ description, id: task, type }) => (
           <Fact key={task} name="Background task" text={description === "" ? type : description} />
         ))}
@@ -75,6 +81,8 @@ function Details({ detail }: { readonly detail: SessionDetail }) {
     </details>
   );
 }
+
+const ON_LIMIT = { report: "the turn ends", wait: "waits and goes on" } as const;
 
 function Fact({ name, text }: { readonly name: string; readonly text: string }) {
   return (

@@ -5,6 +5,7 @@ import { displayLine, displayText } from "../parts/text.ts";
 import { SessionName } from "../parts/session-name.tsx";
 import { Status } from "../parts/status.tsx";
 import { Ago, Since } from "../parts/time.tsx";
+import { Wait } from "../parts/wait.tsx";
 import { approverName } from "../state/answer-source.ts";
 import { hrefOf } from "../state/route.ts";
 import { classNames } from "../parts/class-names.ts";
@@ -33,7 +34,7 @@ function Facts({ row }: { readonly row: SessionRow }) {
   return (
     <ul class={styles["facts"]}>
       {row.requests > 0 && <li class={styles["waits"]}>{waitsWords(row)}</li>}
-      {row.waitingBefore !== undefined && <li>{queuePositionWords(row.waitingBefore)}</li>}
+      <Fact of={row.waiting && <Wait waiting={row.waiting} />} />
       {row.turnStartedAt !== undefined && (
         <li class="number">
           for <Since at={row.turnStartedAt} />
@@ -59,10 +60,6 @@ function Fact({ of: text }: { readonly of: ComponentChildren }) {
 function waitsWords({ requests, waitsFor }: SessionRow): string {
   const whom = waitsFor.map(approverName).join(" and ");
   return `${count(requests, "request")}${whom === "" ? "" : ` for ${whom}`}`;
-}
-
-function queuePositionWords(before: number): string {
-  return before === 0 ? "Queued, next to start" : `Queued, ${String(before)} ahead`;
 }
 
 function queueWords({ queued, held }: SessionRow): string {

@@ -23,6 +23,25 @@ export function Choices() {
         <Directories />
       </div>
       <ModeField />
+      <ChoiceField
+        name="onLimit"
+        label="At a limit"
+        hint="When the plan, a reserve or a budget leaves no room."
+        choices={[
+          ["", "As the operator says"],
+          ["report", "End the turn"],
+          ["wait", "Wait, then go on"],
+        ]}
+      />
+      <ChoiceField
+        name="priority"
+        label="Priority"
+        hint="Background sessions yield to all others."
+        choices={[
+          ["", "Normal"],
+          ["background", "Background"],
+        ]}
+      />
       <TextField
         name="model"
         label="Model"
@@ -63,6 +82,34 @@ function TextField({ name, label, hint, input }: Text) {
         value={draft.value[name]}
         onInput={({ currentTarget }) => write({ [name]: currentTarget.value })}
       />
+    </Field>
+  );
+}
+
+interface Choice {
+  readonly name: "onLimit" | "priority";
+  readonly label: string;
+  readonly hint: string;
+  /** Value and words of each choice; "" is the default. */
+  readonly choices: readonly (readonly [value: string, words: string])[];
+}
+
+function ChoiceField({ choices, name, label, hint }: Choice) {
+  const id = `start-${name}`;
+  return (
+    <Field id={id} label={label} hint={hint}>
+      <select
+        id={id}
+        aria-describedby={`${id}-hint`}
+        value={draft.value[name]}
+        onChange={({ currentTarget }) => write({ [name]: currentTarget.value })}
+      >
+        {choices.map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+      </select>
     </Field>
   );
 }

@@ -11,6 +11,8 @@ export interface Draft {
   readonly permissionMode: string;
   readonly maxTurns: string;
   readonly maxBudgetUsd: string;
+  readonly onLimit: string;
+  readonly priority: string;
   /** Idempotency key: repeated sending starts a single session. */
   readonly key: string;
 }
@@ -39,7 +41,7 @@ export function chosenMode({ permissionMode }: Draft): string {
 
 /** Leaves out empty fields, so that the server uses its defaults. */
 export function bodyOf(written: Draft): StartBody {
-  const { prompt, cwd, model, maxTurns, maxBudgetUsd, key } = written;
+  const { prompt, cwd, model, maxTurns, maxBudgetUsd, onLimit, priority, key } = written;
   const permissionMode = chosenMode(written);
   return {
     prompt,
@@ -48,10 +50,13 @@ export function bodyOf(written: Draft): StartBody {
     ...(permissionMode !== "" && { permissionMode }),
     ...(maxTurns !== "" && { maxTurns: Number(maxTurns) }),
     ...(maxBudgetUsd !== "" && { maxBudgetUsd: Number(maxBudgetUsd) }),
+    ...((onLimit === "report" || onLimit === "wait") && { onLimit }),
+    ...(priority === "background" && { priority }),
     idempotencyKey: key,
   };
 }
 
 function empty(): Draft {
-  return { prompt: "", cwd: "", model: "", permissionMode: "", maxTurns: "", maxBudgetUsd: "", key: newRetryKey() };
+  const options = { cwd: "", model: "", permissionMode: "", maxTurns: "", maxBudgetUsd: "", onLimit: "", priority: "" };
+  return { prompt: "", ...options, key: newRetryKey() };
 }

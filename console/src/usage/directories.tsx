@@ -1,5 +1,5 @@
 import { useId, useState } from "preact/hooks";
-import type { Usage } from "../../../src/console/wire.ts";
+import type { Usage } from "../../../src/console/wire-usage.ts";
 import { count, duration, usd } from "../parts/format.ts";
 import { displayLine } from "../parts/text.ts";
 import { Cell, Head, Row, Table } from "./table.tsx";

@@ -1,4 +1,4 @@
-import type { Usage } from "../../../src/console/wire.ts";
+import type { Usage } from "../../../src/console/wire-usage.ts";
 import { count, duration, usd } from "../parts/format.ts";
 import { displayLine } from "../parts/text.ts";
 import { type Day, dayWords } from "./range.ts";

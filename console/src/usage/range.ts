@@ -1,4 +1,4 @@
-import type { Amounts, Usage } from "../../../src/console/wire.ts";
+import type { Amounts, Usage } from "../../../src/console/wire-usage.ts";
 
 /** Days in the time zone of the user. */
 

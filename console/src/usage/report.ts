@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { Usage } from "../../../src/console/wire.ts";
+import type { PlanUse, Usage } from "../../../src/console/wire-usage.ts";
 import { get } from "../net/api.ts";
 import { onConnected, onRows } from "../state/live.ts";
 import { startOfRange, type Range, ZONE } from "./range.ts";
@@ -8,9 +8,16 @@ import { startOfRange, type Range, ZONE } from "./range.ts";
 
 export const range = signal<Range>(30);
 /** `of`: range of the report. The previous report stays while the next range loads. */
-export const usage = signal<{ readonly of: Range; readonly at: number; readonly data: Usage } | undefined>(undefined);
+export const usage = signal<Shown | undefined>(undefined);
 export const isLoading = signal(false);
 export const problem = signal<unknown>(undefined);
+
+interface Shown {
+  readonly of: Range;
+  readonly at: number;
+  readonly data: Usage;
+  readonly plan: PlanUse;
+}
 
 /** Minimum interval between loads, ms, because sessions change all the time. */
 const PAUSE_MS = 30_000;
@@ -25,9 +32,12 @@ export async function load(): Promise<void> {
   askedAt = Date.now();
   isLoading.value = true;
   try {
-    const data = await get<Usage>("usage", { since: startOfRange(of, new Date()), zone: ZONE });
+    const [data, plan] = await Promise.all([
+      get<Usage>("usage", { since: startOfRange(of, new Date()), zone: ZONE }),
+      get<PlanUse>("plan"),
+    ]);
     if (mine !== asked) return;
-    usage.value = { of, at: Date.now(), data };
+    usage.value = { of, at: Date.now(), data, plan };
     problem.value = undefined;
   } catch (error) {
     if (mine === asked) problem.value = error;

@@ -1,4 +1,4 @@
-import type { Amounts } from "../../../src/console/wire.ts";
+import type { Amounts } from "../../../src/console/wire-usage.ts";
 import { count, duration, usd } from "../parts/format.ts";
 import { requests } from "../state/live.ts";
 import { compactNumber } from "./figure.ts";

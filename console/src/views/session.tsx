@@ -5,6 +5,7 @@ import { RequestCard } from "../requests/card.tsx";
 import { getDraft } from "../requests/draft.ts";
 import { useRecentDecisions, useShownRequests } from "../requests/recent.ts";
 import { requestKey } from "../requests/words/shown-requests.ts";
+import { Refused } from "../session/refused.tsx";
 import { Reply } from "../session/reply.tsx";
 import { SessionHeader } from "../session/header.tsx";
 import { requests } from "../state/live.ts";
@@ -14,7 +15,8 @@ import { Timeline } from "../timeline/timeline.tsx";
 import { count } from "../parts/format.ts";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "../session/act.ts";
-import { isOver } from "../session/status.ts";
+import { isAtWork, isOver } from "../session/status.ts";
+import { WaitText } from "../parts/wait.tsx";
 import { classNames } from "../parts/class-names.ts";
 import { NotFound } from "./not-found.tsx";
 import styles from "../session/session.module.css";
@@ -53,6 +55,7 @@ export function SessionView({ id }: { readonly id: string }) {
 function Foot({ detail }: { readonly detail: SessionDetail }) {
   return (
     <>
+      <Refused detail={detail} />
       <HeldPrompts detail={detail} />
       <Reply detail={detail} />
     </>
@@ -131,8 +134,10 @@ const WHY_HELD: Readonly<Record<NonNullable<SessionDetail["lastOutcome"]>, strin
 /** Queued prompts. After an interrupt, a failure or a loss, prompts are held until the user releases or drops them. */
 function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
   const attempt = useAttempt();
-  const { held, id, lastOutcome, queued } = session;
-  if (isOver(session) || queued === 0) return null;
+  const { held, id, lastOutcome, queued, waiting } = session;
+  if (isOver(session)) return null;
+  if (waiting && !isAtWork(session) && held === 0) return <Stopped waiting={waiting} />;
+  if (queued === 0) return null;
   if (held === 0)
     return (
       <p class={classNames(styles, "strip", "soft")}>
@@ -140,14 +145,14 @@ function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
       </p>
     );
   // An interrupt by the user is not a failure and needs no warning.
-  const isOwn = lastOutcome === "interrupted";
+  const isOwn = lastOutcome === "interrupted" || waiting !== undefined;
   const run = (action: keyof Pick<ActionBodies, "release-queue" | "drop-queue">) =>
     void attempt.run(() => act(id, action, {}));
   return (
     <div class={classNames(styles, "strip", isOwn ? "asks" : "warn")}>
       <span>
         {count(held, "prompt is held", "prompts are held")}
-        {WHY_HELD[lastOutcome ?? "done"]}.
+        {waiting ? <Standstill waiting={waiting} /> : `${WHY_HELD[lastOutcome ?? "done"]}.`}
       </span>
       {may("run") && (
         <span class={styles["buttons"]}>
@@ -165,5 +170,29 @@ function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
         </p>
       )}
     </div>
+  );
+}
+
+interface WaitProps {
+  readonly waiting: NonNullable<SessionDetail["waiting"]>;
+}
+
+/** Wait of a session without a turn and without held prompts: the operator's limits have stopped its turn. */
+function Stopped({ waiting }: WaitProps) {
+  return (
+    <p class={classNames(styles, "strip", "asks")}>
+      <span>
+        The turn was stopped
+        <Standstill waiting={waiting} />
+      </span>
+    </p>
+  );
+}
+
+function Standstill({ waiting }: WaitProps) {
+  return (
+    <>
+      : the session <WaitText key={JSON.stringify(waiting)} waiting={waiting} />. Reply to go on.
+    </>
   );
 }

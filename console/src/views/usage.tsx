@@ -4,8 +4,9 @@ import { Directories } from "../usage/directories.tsx";
 import { figuresOf } from "../usage/figure.ts";
 import { chooseRange, isLoading, keepUsageCurrent, load, usage, problem, range } from "../usage/report.ts";
 import { everyDay, RANGES, ZONE, type Range } from "../usage/range.ts";
+import { Plan } from "../usage/plan.tsx";
 import { Tiles } from "../usage/tiles.tsx";
-import type { Usage } from "../../../src/console/wire.ts";
+import type { Usage } from "../../../src/console/wire-usage.ts";
 import { Problem } from "../parts/problem.tsx";
 import { may } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
@@ -43,6 +44,7 @@ export function UsageView() {
           Try again
         </button>
       </Problem>
+      {shown && <Plan plan={shown.plan} />}
       {shown && !isOther && <Report of={shown.of} at={shown.at} data={shown.data} />}
       {isOther && problem.value === undefined && <Skeleton />}
     </div>

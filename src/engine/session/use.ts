@@ -39,7 +39,11 @@ export async function readUse(
   };
 }
 
-export function budgetUse(budget: Budget, { reserved, spentUsd, unknownUsd }: BudgetDay): BudgetUse {
+/** Adds the spending of a day to a budget, whose bound need not be known. */
+export function budgetUse<B extends Pick<Budget, "name" | "scope">>(
+  budget: B,
+  { reserved, spentUsd, unknownUsd }: BudgetDay,
+): B & Omit<BudgetUse, keyof Budget> {
   const reservedUsd = roundUsd(Object.values(reserved).reduce((sum, usd) => sum + usd, 0));
   return { ...budget, spentUsd, reservedUsd, unknownUsd };
 }

@@ -110,6 +110,7 @@ export const WAYS: readonly Way[] = [
   toolWay("receipt"),
   { ...toolWay("verify", { commands: ["true"] }), on: "own" },
   toolWay("continue", {}, INVALID_ARGUMENT),
+  pageWay("continue", () => ({}), INVALID_ARGUMENT),
   toolWay("interrupt"),
   {
     action: "interrupt",

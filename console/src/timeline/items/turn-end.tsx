@@ -1,5 +1,6 @@
-import { count, duration, usd } from "../../parts/format.ts";
+import { count, duration, shortTime, usd } from "../../parts/format.ts";
 import { displayText, truncateLine } from "../../parts/text.ts";
+import { windowWords } from "../../parts/wait-words.ts";
 import { Disclosure } from "../disclosure.tsx";
 import { RED } from "../evidence/verification-words.ts";
 import type { TurnItem } from "../reducer/item.ts";
@@ -51,6 +52,7 @@ export function TurnEnd({ item }: { readonly item: TurnItem }) {
           </>
         )}
       </Disclosure>
+      {ended.limit && <p class="soft">{limitWords(item)}</p>}
       {message !== undefined && message !== cause && by === undefined && (
         <p class={classNames(markdown, "as-written", "problem")}>{displayText(message)}</p>
       )}
@@ -61,6 +63,15 @@ export function TurnEnd({ item }: { readonly item: TurnItem }) {
       ))}
     </>
   );
+}
+
+/** Reset of the limit at which the turn ended, and the way on. */
+function limitWords({ at, ended: { errorSubtype, limit } }: TurnItem): string {
+  if (!limit) return "";
+  const { resetsAt, window } = limit;
+  const reset = `The ${windowWords(window)} resets ${resetsAt === undefined ? "later" : shortTime(resetsAt, at)}`;
+  if (errorSubtype !== "usage_limit") return `${reset}. Until then, its rest is kept for people. Reply to go on.`;
+  return `${reset}. From then on, Continue sends the refused request again.`;
 }
 
 /** Reason to show in place of the outcome: an error of the API, or a red verification. */

@@ -1,6 +1,8 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
 import type { ByEventType, DataOf, TypedEvent } from "../../../../src/domain/event-table.ts";
 import type { EventType, NoticeKind } from "../../../../src/domain/event.ts";
+import type { JsonObject } from "../../../../src/domain/json.ts";
+import { objectAt, textAt } from "../../parts/json.ts";
 import type { LineItem } from "./item.ts";
 
 /** Summaries of events beside the conversation, one line each. */
@@ -78,8 +80,15 @@ function quiet(text: string, more: unknown): Summary {
 
 function summaryOfNotice({ details, kind, message }: DataOf<"notice">): Summary {
   // Kinds of a newer server have no tone here.
-  const tone = Object.hasOwn(TONES, kind) ? TONES[kind] : "warn";
+  const usual = Object.hasOwn(TONES, kind) ? TONES[kind] : "warn";
+  const tone = kind === "rate_limit" && allowsRequests(details) ? "quiet" : usual;
   return { tone, text: message, ...(details && { more: details }) };
+}
+
+/** True for a report of the API on the windows of the plan while no limit is reached. */
+function allowsRequests(details: JsonObject = {}): boolean {
+  const info = objectAt(details, "rate_limit_info") ?? {};
+  return textAt(info, "status")?.startsWith("allowed") === true && info["isUsingOverage"] !== true;
 }
 
 function wordsOfChoice({ by, model, permissionMode }: DataOf<"session.configured">): string {

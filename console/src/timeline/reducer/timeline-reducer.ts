@@ -59,7 +59,7 @@ export class TimelineReducer {
   /** Does not compile if a new event type is in neither `take` nor `LineType`. */
   #takeLine(event: EventOf<LineType>): void {
     this.#applyEffects(event);
-    if (event.type === "notice" && event.data.kind === "waiting") this.#wait = event;
+    if (event.type === "notice" && isForSlot(event.data)) this.#wait = event;
     else this.#addLine(event);
   }
 
@@ -178,6 +178,11 @@ export class TimelineReducer {
 const REPAIR = "verification";
 
 const STEERED = { state: "steered" } as const;
+
+/** True for a notice of a wait for a slot. Notices of waits at a limit have details. */
+function isForSlot({ details, kind }: EventOf<"notice">["data"]): boolean {
+  return kind === "waiting" && details === undefined;
+}
 
 /** Shortest wait for a slot that is shown as a line, ms. */
 const SHORT_WAIT_MS = 2_000;
