@@ -4,6 +4,7 @@ import type { Running } from "./engine.ts";
 import { signingKey } from "./signing-key.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf } from "../config/approvals/settings.ts";
+import { profilesOf } from "../config/profiles.ts";
 import type { Config } from "../config/schema.ts";
 import { storeTraits } from "../config/store.ts";
 import type { Logger } from "../engine/ports.ts";
@@ -148,6 +149,7 @@ function toolSettings(
   | "listed"
   | "now"
   | "outlivesClients"
+  | "profilesOf"
   | "startTask"
 > {
   return {
@@ -161,6 +163,7 @@ function toolSettings(
     callerApproves: callerApprovesOf(config),
     diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
+    profilesOf: profilesOf(config),
     folders: async (principal, typed) => {
       const [{ foldersBelow }, { confinements }] = await Promise.all([
         import("../claude/preflight/session-paths.ts"),

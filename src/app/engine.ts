@@ -30,6 +30,8 @@ import { requestEntry } from "../log/audit-log.ts";
 import { fileAccess } from "../security/files/limited.ts";
 import { ownedPaths, ownFiles, type Installation } from "../security/installation-paths.ts";
 import { withObserver, type OnAppended } from "../store/open.ts";
+import { readPrivateFile } from "../config/private-file.ts";
+import { profilesOf } from "../config/profiles.ts";
 import { stateFolder, userFilePath } from "../config/state-folder.ts";
 import { defaultStore, storeTraits } from "../config/store.ts";
 import type { Audit } from "../tools/audit.ts";
@@ -109,6 +111,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     ownCommands: () => connections.ownCommands(),
     ownUrls: async () => [...new Set([...(http?.ownUrls ?? []), ...(await store.leases.urls())])],
     confine,
+    profiles: { of: profilesOf(config), readSecret: async (file) => readPrivateFile(file, "secret") },
     protection: new ProtectedPlaces(await serverPlaces(settings), environments),
     guards: await Guards.find({ forceReaper: constants().reaperAlone, isolation: settings.isolation }),
     stateFolder: stateFolder(settings.environment, process.platform),
@@ -130,6 +133,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     ...operatorOf(settings, { depth, environmentId: "", bounds, allowsBypass }),
     addsOnlyBounds: settings.outlivesClients === true,
     receipts: config.receipt === "on",
+    profilesOf: profilesOf(config),
     useOf: (session) => useOf(config, session),
     defaultVerify: async (cwd) => defaultVerification(config.verify, cwd),
     backend: store,
@@ -180,12 +184,14 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
 /** Returns places closed to sessions under every environment record. */
 async function serverPlaces(settings: EngineSettings): Promise<ServerPlaces> {
   const installation = installationOf(settings);
-  const principals = Object.values(settings.config.principals);
+  const { principals, profiles } = settings.config;
+  const users = Object.values(principals);
+  const configured = [...users, ...Object.values(profiles)];
   return {
     owned: await ownedPaths(installation),
     files: ownFiles(installation),
-    configFolders: principals.flatMap(({ claudeConfigDir }) => claudeConfigDir ?? []),
-    trusted: principals.flatMap(({ trustDirs }) => trustDirs ?? []),
+    configFolders: configured.flatMap(({ claudeConfigDir }) => claudeConfigDir ?? []),
+    trusted: users.flatMap(({ trustDirs }) => trustDirs ?? []),
   };
 }
 

@@ -1,10 +1,12 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { isServerSetting } from "../domain/client-environment.ts";
-import { DEPTH_VARIABLE, PROCESS_VARIABLE, PRODUCT } from "../domain/names.ts";
+import { DEPTH_VARIABLE, PRODUCT } from "../domain/names.ts";
 import { isOuterSessionVariable } from "../domain/outer-session.ts";
 import { invalidArgument } from "../domain/error.ts";
 import type { Identity } from "../domain/process.ts";
+import type { Profile } from "../domain/profile.ts";
+import { MESSAGING, STATE_EVENTS, whyReserved } from "../domain/reserved-variables.ts";
 
 function isDropped(name: string): boolean {
   return isServerSetting(name) || isOuterSessionVariable(name);
@@ -17,57 +19,45 @@ interface Child {
   configDir?: string | undefined;
   /** Variables added by the caller. */
   added?: Record<string, string>;
+  /** Profile of the session. Its account and variables replace those of the client, the principal and the caller. */
+  profile?: Profile | undefined;
   /** True if other Claude Code sessions must neither see nor reach the session. */
   isHidden?: boolean;
 }
 
 /**
  * Returns the environment of a Claude Code process: the server's own without variables of the server (an agent's shell must not
- * read its secrets) or of an outer session, with `added` on top.
+ * read its secrets) or of an outer session, with `added` and `profile` on top. Lacks the variables that `profile` takes from
+ * files.
  */
 export function childEnvironment(
   own: NodeJS.ProcessEnv,
-  { added, configDir, depth, isHidden = false }: Child,
+  { added, configDir, depth, isHidden = false, profile }: Child,
 ): Record<string, string> {
   const kept = Object.entries(own).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && !isDropped(entry[0]),
   );
-  return {
+  const given = {
     // A stdio MCP server without an answer would hold up the first turn for 30 s.
     MCP_TIMEOUT: "10000",
     ...Object.fromEntries(kept),
     CLAUDE_AGENT_SDK_CLIENT_APP: PRODUCT,
     ...(configDir !== undefined && { CLAUDE_CONFIG_DIR: configDir }),
     ...added,
+  };
+  return {
+    ...(profile ? underProfile(given, profile) : given),
     [DEPTH_VARIABLE]: String(depth + 1),
     [STATE_EVENTS]: "1",
     ...(isHidden && { [MESSAGING]: "0" }),
   };
 }
 
-/**
- * With 0, Claude Code opens no socket for messages of other sessions, is in no list of sessions, and sends no messages.
- * Undocumented: without effect of the variable a session would only be visible, because `crossSessionInbound` refuses messages.
- */
-const MESSAGING = "CLAUDE_CODE_HARBOR_KITE";
-
-/** Otherwise Claude Code does not report the end of a turn. */
-const STATE_EVENTS = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
-
-/** Variables by which the server controls its processes: no caller changes them. Listed in docs/configuration.md. */
-const SERVER_VARIABLES: Readonly<Record<string, string>> = {
-  [DEPTH_VARIABLE]: "it counts how deep servers are nested in each other's sessions",
-  [PROCESS_VARIABLE]: "the processes of a session are found by it",
-  [STATE_EVENTS]: "the server learns from it when a turn has ended",
-  [MESSAGING]: "rules for PeerMessage decide which messages reach a session",
-  CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "onLost decides whether a lost turn is run again",
-};
-
 /** Throws INVALID_ARGUMENT for a variable reserved for the server. */
 export function checkAddedVariables(added: Readonly<Record<string, string>> = {}): void {
   for (const name of Object.keys(added)) {
-    const why = SERVER_VARIABLES[name.toUpperCase()];
-    if (why !== undefined) throw invalidArgument(`env.${name}`, `is set by the server: ${why}. Leave it out.`);
+    const why = whyReserved(name);
+    if (why !== undefined) throw invalidArgument(`env.${name}`, why);
   }
 }
 
@@ -120,6 +110,31 @@ function isGiven(name: string, value: string): boolean {
 /** Returns the variable that determines the payer; `undefined` if only a login pays. */
 export function payingVariable(environment: Readonly<Record<string, string>>): string | undefined {
   return payerIn(environment)?.[0] ?? MORE_CLOUDS.find((name) => isGiven(name, environment[name] ?? ""));
+}
+
+/** Variables that choose an account, its address or its models, apart from those in `PAYERS` and `MORE_CLOUDS`. */
+const OF_ACCOUNT = /^(?:ANTHROPIC|CLAUDE_CODE_(?:ACCOUNT|API|CUSTOM_OAUTH|OAUTH|ORGANIZATION))_/;
+
+/**
+ * Adds configuration folder and variables of a profile. If the profile names an account, all others are removed first, because
+ * Claude Code would prefer some of them, or send the profile's credential to their address.
+ */
+function underProfile(given: Readonly<Record<string, string>>, profile: Profile): Record<string, string> {
+  const { claudeConfigDir, options } = profile;
+  const own = { ...(claudeConfigDir !== undefined && { CLAUDE_CONFIG_DIR: claudeConfigDir }), ...options.env };
+  const namesAccount = claudeConfigDir !== undefined || payingVariable(withUnread(own, profile)) !== undefined;
+  const names: readonly string[] = [...PAYERS.map(([name]) => name), ...MORE_CLOUDS];
+  const isKept = (name: string) => !namesAccount || !(OF_ACCOUNT.test(name) || names.includes(name));
+  return { ...Object.fromEntries(Object.entries(given).filter(([name]) => isKept(name))), ...own };
+}
+
+/** Adds a mark for each variable that the profile takes from a file, for `identify`, which needs no credential. */
+export function withUnread(
+  environment: Readonly<Record<string, string>>,
+  profile: Profile | undefined,
+): Record<string, string> {
+  const names = Object.keys(profile?.environment ?? {});
+  return { ...environment, ...Object.fromEntries(names.map((name) => [name, "(in a file)"])) };
 }
 
 /** Returns the name of the payer, never any part of the credential. */

@@ -9,6 +9,7 @@ import { childEnvironment } from "./child-environment.ts";
 import type { EnvironmentRecords, Variables } from "./environment-records.ts";
 import type { Installer } from "./installer.ts";
 import type { ClaudeLocator } from "./locate.ts";
+import { maskedNames, profileOf, type ProfileSource } from "./profile-environment.ts";
 import type { ProtectedPlaces } from "./protected-places.ts";
 import type { ShimSettings } from "./shim/shims.ts";
 import type { Guards } from "./supervise/guards.ts";
@@ -29,6 +30,7 @@ export interface ClaudeDependencies {
   ownUrls: () => Promise<readonly string[]>;
   /** Limits for the sessions of a principal. */
   confine: Confine;
+  profiles: ProfileSource;
   /** Paths closed to sessions. */
   protection: Pick<ProtectedPlaces, "closed" | "sandbox">;
   /** Finds the Claude Code that runs sessions. */
@@ -52,7 +54,7 @@ export interface ClaudeDependencies {
 
 /** Fields of a session that determine its folders and environment. */
 export type PlacedStart = Pick<AgentStart, "environmentId" | "policy" | "principal"> & {
-  readonly options: Pick<SessionOptions, "env">;
+  readonly options: Pick<SessionOptions, "env" | "profile">;
 };
 
 /**
@@ -90,19 +92,29 @@ export function requireRecord(
   throw new AppError("PERMISSION_DENIED", "The environment of the session's client is gone. Reply to continue.");
 }
 
-/** Returns the environment for processes of a session. Throws as `requireRecord` and `requireConfinement` do. */
+/**
+ * Returns the environment for processes of a session, without the variables that its profile takes from files. Throws as
+ * `requireRecord`, `requireConfinement` and `profileOf` do.
+ */
 export function buildEnvironment(
-  config: Pick<ClaudeDependencies, "confine" | "depth" | "environments">,
-  { environmentId, options: { env = {} }, policy, principal }: PlacedStart,
+  config: Pick<ClaudeDependencies, "confine" | "depth" | "environments" | "profiles">,
+  { environmentId, policy, ...session }: PlacedStart,
 ): Record<string, string> {
-  const { configDir } = requireConfinement(config, principal);
   const isHidden = refusesPeers(parseRules(policy).deny);
-  return childEnvironment(requireRecord(config, environmentId), {
-    depth: config.depth,
-    configDir,
-    added: env,
-    isHidden,
-  });
+  return environmentIn(config, requireRecord(config, environmentId), session, isHidden);
+}
+
+/** Returns the environment of a session's process for the record of a client. */
+export function environmentIn(
+  config: Pick<ClaudeDependencies, "confine" | "depth" | "profiles">,
+  record: Variables,
+  session: Pick<PlacedStart, "options" | "principal">,
+  isHidden = false,
+): Record<string, string> {
+  const { depth } = config;
+  const { configDir } = requireConfinement(config, session.principal);
+  const { env: added = {} } = session.options;
+  return childEnvironment(record, { depth, configDir, added, isHidden, profile: profileOf(config, session) });
 }
 
 /**
@@ -119,12 +131,15 @@ export function requireConfinement(
   throw new AppError("PERMISSION_DENIED", `${problem}. Continue on a server that has the user.`);
 }
 
-/** Returns the masks of a session, and registers its environment first, so that secrets of the environment are masked. */
+/**
+ * Returns the masks of a session, and registers its environment and the secrets of its profile first, so that they are masked.
+ */
 export function sessionMasks(
   { environmentId, options, sessionId }: Pick<AgentStart, "environmentId" | "sessionId"> & Pick<PlacedStart, "options">,
   { environments, masksOf }: Pick<ClaudeDependencies, "environments" | "masksOf">,
+  secrets: Variables = {},
 ): { readonly mask: (text: string) => string; readonly maskUnfinished: (text: string) => string } {
-  environments.hold(sessionId, environmentId, options.env);
+  environments.hold(sessionId, environmentId, { ...options.env, ...maskedNames(secrets) });
   const masker = masksOf(sessionId);
   return { mask: (text) => masker.text(text), maskUnfinished: (text) => masker.unfinished(text) };
 }

@@ -24,8 +24,11 @@ import {
   isSandboxed,
   allowedPlaces,
   requireRecord,
+  sessionMasks,
   type ClaudeDependencies,
 } from "./dependencies.ts";
+import type { Variables } from "./environment-records.ts";
+import { profileOf, readSecrets, secretsIn } from "./profile-environment.ts";
 import { splitForSpare, type SpareSpec } from "./spares/spec.ts";
 import type { SparePool } from "./spares/pool.ts";
 import type { Spawner } from "./supervise/spawn.ts";
@@ -42,10 +45,11 @@ interface BaseOptions {
 
 type Start = Pick<AgentStart, "environmentId" | "options" | "policy" | "principal">;
 
-async function buildBaseOptions(start: Start, config: ClaudeDependencies): Promise<BaseOptions> {
+/** `secrets` are the variables of the session's profile. */
+async function buildBaseOptions(start: Start, config: ClaudeDependencies, secrets: Variables): Promise<BaseOptions> {
   const { environmentId, options, policy } = start;
   const { all } = allowedPlaces(config, start);
-  const { environment, notices } = await addGitBash(buildEnvironment(config, start));
+  const { environment, notices } = await addGitBash({ ...buildEnvironment(config, start), ...secrets });
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
   const rules = parseRules(policy);
@@ -84,15 +88,16 @@ async function locateClaude(
 
 /** Returns the spec of a spare for sessions like `start`. */
 export async function buildSpareSpec(start: Start, config: ClaudeDependencies): Promise<SpareSpec | undefined> {
-  const base = await buildBaseOptions(start, config);
-  return (await splitForSpare(spareTraits(start, config), base.options))?.spec;
+  const secrets = await readSecrets(config, start);
+  const base = await buildBaseOptions(start, config, secrets);
+  return (await splitForSpare(spareTraits(start, config, secrets), base.options))?.spec;
 }
 
-/** Returns the properties of a spare beside session options. */
-function spareTraits(start: Start, config: ClaudeDependencies) {
+/** Returns the properties of a spare beside session options. `record` has the secrets, so that the next owner masks them. */
+function spareTraits(start: Start, config: ClaudeDependencies, secrets: Variables) {
   const { environmentId, principal } = start;
   const { spawnWrapper: wrapper } = allowedPlaces(config, start).own;
-  return { principal, wrapper, record: requireRecord(config, environmentId) };
+  return { principal, wrapper, record: { ...requireRecord(config, environmentId), ...secrets } };
 }
 
 export async function planLaunch(
@@ -102,12 +107,13 @@ export async function planLaunch(
 ): Promise<LaunchPlan> {
   await request.admitted;
   const { epoch, processTag, sessionId } = request;
-  const { base, options, plan } = await planCommonPart(request, config);
+  const secrets = await readSecrets(config, request);
+  const { base, options, plan } = await planCommonPart(request, config, secrets);
   const { env } = base.options;
   const resumePlan = await planResume(request, configFolder(env));
   const { query } = config.installer.sdk();
   const again = resumePlan.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
-  const spare = spareTraits(request, config);
+  const spare = spareTraits(request, config, secrets);
   const { record, wrapper } = spare;
   const fresh = startFresh(
     query,
@@ -158,7 +164,9 @@ async function attachedPlan(
   const attachment = await spawner.attach(processTag, reattach);
   // Before any output is read, because `recovered` registers the secrets to mask.
   const environmentId = environments.recovered(sessionId, attachment.record, options.env);
-  const { base, plan } = await planCommonPart({ ...request, environmentId }, config).catch(async (error: unknown) => {
+  const attached = async () =>
+    planCommonPart({ ...request, environmentId }, config, secretsIn(attachment.record, profileOf(config, request)));
+  const { base, plan } = await attached().catch(async (error: unknown) => {
     await endAttached(attachment);
     throw error;
   });
@@ -180,13 +188,14 @@ async function attachedPlan(
 }
 
 /** Computes the part of a plan that starting and attaching have in common. */
-async function planCommonPart(request: AgentStart, config: ClaudeDependencies) {
+async function planCommonPart(request: AgentStart, config: ClaudeDependencies, secrets: Variables) {
   const { origin, policy } = request;
+  sessionMasks(request, config, secrets);
   const { all } = allowedPlaces(config, request);
   // Repeats the check as late as possible, because a link may lead elsewhere by now.
   const closed = await findClosedPaths(request.options, buildEnvironment(config, request), config);
   const options = await checkAllPlaces(request.options, all, closed);
-  const base = await buildBaseOptions({ ...request, options }, config);
+  const base = await buildBaseOptions({ ...request, options }, config, secrets);
   const watchCost = request.watchesCost ? "always" : origin ? "at-start" : "never";
   const plan = {
     folders: await resolveFolders(options, base.options.env, config),

@@ -1,13 +1,11 @@
 import { invalidArgument } from "../domain/error.ts";
-import type { SessionOptions } from "../domain/options.ts";
-import type { Principal } from "../domain/principal.ts";
 import type { AgentProcess, AgentRuntime, AgentStart, CheckRunner, StartPlan, StartRequest } from "../engine/ports.ts";
 import { createFolderWatch } from "./watch/folder-watch.ts";
 import { createCheckRunner } from "./checks/check-runner.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./preflight/session-paths.ts";
 import { readImages } from "./preflight/images.ts";
 import { checkOutputSchema } from "./preflight/output-schema.ts";
-import { checkAddedVariables, childEnvironment, configFolder, identify } from "./child-environment.ts";
+import { checkAddedVariables, configFolder, identify, withUnread } from "./child-environment.ts";
 import type { Variables } from "./environment-records.ts";
 import { checkShell } from "./preflight/git-bash.ts";
 import { PackageCache } from "../packages/package-cache.ts";
@@ -17,14 +15,16 @@ import { checkSandboxedOptions, claudeOptions } from "./sandbox/sandboxed-option
 import { planLaunch, planReattach, buildSpareSpec } from "./launch-plan.ts";
 import { findClosedPaths } from "./restrictions.ts";
 import {
-  requireConfinement,
   buildEnvironment,
+  environmentIn,
   isSandboxed,
   allowedPlaces,
   requireRecord,
   sessionMasks,
   type ClaudeDependencies,
+  type PlacedStart,
 } from "./dependencies.ts";
+import { profileOf, readSecrets } from "./profile-environment.ts";
 import { readAccount } from "./account.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import type { LaunchPlan } from "./process/launch.ts";
@@ -111,26 +111,26 @@ export function claudeRuntime(config: ClaudeDependencies): ClaudeRuntime {
 
 function sessionEnvironments(config: ClaudeDependencies): AgentRuntime["environments"] {
   const { environments } = config;
-  const identityOf = (variables: Variables, principal: Principal, { env: added = {} }: Pick<SessionOptions, "env">) => {
-    const { configDir } = requireConfinement(config, principal);
-    return identify(childEnvironment(variables, { depth: config.depth, configDir, added }));
-  };
+  const identityOf = (variables: Variables, session: Pick<PlacedStart, "options" | "principal">) =>
+    identify(withUnread(environmentIn(config, variables, session), profileOf(config, session)));
   return {
     identityOf: (environmentId, principal, options) => {
       const record = environments.get(environmentId);
-      return record && identityOf(record, principal, options);
+      return record && identityOf(record, { principal, options });
     },
-    accountOf: async (environmentId, principal, { env: added = {} }) => {
+    accountOf: async (environmentId, principal, options) => {
+      const session = { principal, options };
       const record = environments.get(environmentId);
-      const { configDir } = requireConfinement(config, principal);
-      return record && readAccount(childEnvironment(record, { depth: config.depth, configDir, added }));
+      // Without its files, the account of a profile is unknown. The start of a process names the unusable file.
+      const secrets = await readSecrets(config, session).catch(() => undefined);
+      return record && secrets && readAccount({ ...environmentIn(config, record, session), ...secrets });
     },
     hold: (sessionId, environmentId) => environments.hold(sessionId, environmentId),
     keepWhile: (isAtWork) => environments.keepWhile(isAtWork),
     find: async ({ configFolder: folder, paidBy }, { options, principal }, ...until) =>
       environments.find(
         (variables) => {
-          const found = identityOf(variables, principal, options);
+          const found = identityOf(variables, { principal, options });
           return found.configFolder === folder && found.paidBy === paidBy;
         },
         ...until,
@@ -177,11 +177,14 @@ function createEndLeftover(shims: Shims | undefined, store: string): AgentRuntim
 async function plan(request: StartRequest, config: ClaudeDependencies, spares: SparePool): Promise<StartPlan> {
   const { goesOnWith, isNew = false } = request;
   const environment = buildEnvironment(config, request);
+  // Before a process starts: an unusable file is then refused, not the reason for a failed turn.
+  if (isNew || goesOnWith !== undefined) await readSecrets(config, request);
   await checkStart(request, environment, config);
   const open = goesOnWith === undefined ? undefined : await findOpenProcess(goesOnWith, configFolder(environment));
   // Reserves last, so that a refused request keeps no spare.
   const spec = isNew && spares.available > 0 ? await buildSpareSpec(request, config) : undefined;
-  return { identity: identify(environment), openIn: open, spareId: spec && spares.reserve(spec.key) };
+  const identity = identify(withUnread(environment, profileOf(config, request)));
+  return { identity, openIn: open, spareId: spec && spares.reserve(spec.key) };
 }
 
 async function findSessionFolder(

@@ -13,6 +13,7 @@ import {
   type GivenByKey,
 } from "./given-values.ts";
 import { checkTokens, checkConfined } from "./principals.ts";
+import { checkProfileNames } from "./profiles.ts";
 import { QUERY_KEYS } from "./query.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
 import { ANYWHERE } from "./setting.ts";
@@ -97,6 +98,7 @@ function checkConsistent(config: Config, given: GivenByKey): Config {
   try {
     checkApprovers(config);
     checkTokens(config.principals);
+    checkProfileNames(config);
     checkConfined(config, given.get("allowDirs")?.value === ANYWHERE);
     return requireTools(config);
   } catch (error) {

@@ -6,6 +6,7 @@ import { ANYWHERE } from "./setting.ts";
 import { UsdPerDay } from "../domain/budget.ts";
 import { LOCAL_PRINCIPAL, Principal, Scope } from "../domain/principal.ts";
 import { PRODUCT } from "../domain/names.ts";
+import { ProfileName } from "../domain/profile.ts";
 
 /** Named users: authentication, rights, and resources of their sessions. */
 
@@ -32,6 +33,8 @@ export const PrincipalTerms = z
     spawnWrapper: z.array(z.string().min(1)).min(1).exactOptional(),
     /** Allows options that reach beyond the folders (`env`, `mcpServers`, `sandbox` ...). Scope `admin` allows them anyway. */
     operatorOptions: z.boolean().default(false),
+    /** Profiles that the user's sessions may start with. */
+    profiles: z.array(ProfileName).max(50).exactOptional(),
     /** Replaces the server's. */
     budgetUsdPerDay: UsdPerDay.exactOptional(),
   })

@@ -1,6 +1,7 @@
 import { PlanReserve } from "../domain/plan.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 import { httpFields } from "./http.ts";
+import { profilesField } from "./profiles.ts";
 import { choice, count, json, milliseconds, optionalCount, path, usdPerDay } from "./setting.ts";
 import { verifyField } from "./verify.ts";
 
@@ -50,6 +51,7 @@ export const serverFields = {
       "Receipt of each turn, as the server saw the turn. It has changed files, commands and tests. With off, the server does not look at the folders of sessions, and results have no receipt. See docs/receipts.md.",
   }),
   verify: verifyField,
+  profiles: profilesField,
   planReserve: json(
     PlanReserve.readonly().optional(),
     {

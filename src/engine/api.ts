@@ -170,6 +170,8 @@ export interface PromptRequest {
   resumeAt?: string;
   /** Name of the tool that was called. */
   via?: string;
+  /** Profile that the session must have. Throws INVALID_ARGUMENT for another. */
+  profile?: string;
   /** Verification of the turn. Default: the session's. */
   verify?: Verify;
 }

@@ -39,6 +39,7 @@ import { boundOf } from "./policy/bound.ts";
 import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
 import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
+import { optionsOfProfile, withProfile } from "./session/profile.ts";
 import { readUse } from "./session/use.ts";
 import { createCommandOperations, type AcceptedReply } from "./session/command-operations.ts";
 import { createNestedEngine, createReaderEngine } from "./session/readers.ts";
@@ -101,7 +102,8 @@ class SessionEngine implements Engine {
 
   async open(caller: Caller, { fromOperator, options: given, prompt }: OpenSessionRequest) {
     checkGiven(this.#options.gate, caller, given);
-    const { session, withheld } = await this.#plan(caller, { spec: given, inherited: {} }, fromOperator);
+    const spec = withProfile(this.#options, caller.principal, given);
+    const { session, withheld } = await this.#plan(caller, { spec, inherited: {} }, fromOperator);
     return { ...(await this.#begin(caller.principal, session, prompt)), withheld };
   }
 
@@ -134,7 +136,8 @@ class SessionEngine implements Engine {
     checkRules({ policy });
     const gate = gateUnder(this.#options, { principal, policy });
     checkOptions(gate, spec);
-    const { options, withheld } = withinBound(spec, boundOf(gate.callerApproves, caller, spec.callerApproves));
+    const bound = boundOf(gate.callerApproves, caller, spec.callerApproves);
+    const { options, withheld } = withinBound(spec, bound, optionsOfProfile(this.#options, principal, spec));
     const within = { ...beginning, spec: { ...options, ...fromOperator } };
     const session = await planSession(this.#options, principal, within);
     await this.#node.ownership.ensureLease();

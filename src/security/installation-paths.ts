@@ -8,6 +8,11 @@ import { CLAUDE_FOLDER, CLAUDE_RECORD, SERVER_CODE, STARTED_PROGRAMS, type Owned
 
 /** Table of the paths that this installation owns, as named by the configuration and the system. Each has a reason. */
 
+interface Profile {
+  readonly claudeConfigDir?: string | undefined;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
 interface Principal {
   readonly claudeConfigDir?: string | undefined;
   readonly spawnWrapper?: readonly string[] | undefined;
@@ -17,6 +22,7 @@ interface Principal {
 interface Settings {
   readonly auditLog?: string | undefined;
   readonly principals: Readonly<Record<string, Principal>>;
+  readonly profiles: Readonly<Record<string, Profile>>;
   readonly tokenFile?: string | undefined;
   readonly decideTokenFile?: string | undefined;
 }
@@ -68,6 +74,9 @@ export function ownFiles({
     // The holder of the token is the operator.
     tree(settings.tokenFile, "the token of this server's operator"),
     tree(settings.decideTokenFile, "the token of a program that decides"),
+    ...Object.values(settings.profiles).flatMap(({ environment }) =>
+      Object.values(environment).map((file) => tree(file, "a secret of a profile")),
+    ),
     // Secrets that sign webhook deliveries, or decide requests.
     approvers.flatMap(({ path, why }) => tree(path, why)),
     // With rotated files. Sessions must not change the record of their actions.
@@ -112,9 +121,11 @@ async function findWrapperFiles([command = "", ...words]: readonly string[]): Pr
  * Configuration of Claude Code. Of the system's own folders only the sockets of running Claude Codes, because a session could
  * use a socket to speak to another session.
  */
-function claudeCodePaths({ principals }: Settings): OwnedPath[] {
+function claudeCodePaths({ principals, profiles }: Settings): OwnedPath[] {
   return [
-    ...Object.values(principals).flatMap(({ claudeConfigDir }) => tree(claudeConfigDir, CLAUDE_FOLDER)),
+    ...[...Object.values(principals), ...Object.values(profiles)].flatMap(({ claudeConfigDir }) =>
+      tree(claudeConfigDir, CLAUDE_FOLDER),
+    ),
     // Settings for all users.
     tree(MANAGED_SETTINGS[process.platform] ?? "/etc/claude-code", CLAUDE_FOLDER),
     tree(join(tmpdir(), "cc-socks"), "the sockets of Claude Code"),

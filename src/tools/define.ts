@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
+import type { Profiles } from "../domain/profile.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import { requireScope } from "../engine/actions/scope.ts";
 import type { Engine } from "../engine/api.ts";
@@ -66,6 +67,8 @@ export interface ToolDeps {
   /** Maximum risk that any caller may approve here. */
   readonly callerApproves: Bound;
   readonly diskResume: DiskResume;
+  /** Returns the profiles that a principal may use, by name. */
+  readonly profilesOf: (principal: Principal) => Profiles;
   /** Completes a typed path: subfolders within the folders allowed to the principal's sessions. */
   readonly folders: (principal: Principal, typed: string) => Promise<readonly string[]>;
   /** Details that the operator allows callers to see. */

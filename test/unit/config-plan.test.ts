@@ -67,9 +67,11 @@ describe("invalid values for plans and money", () => {
   });
 });
 
+const sessionOf = (principal: string, profile = {}) => ({ principal, spec: { cwd: "/work", ...profile } });
+
 describe("the limits of a session", () => {
   it("a session without settings has no reserve and no budget, and reports limits", () => {
-    expect(useOf(load({}), { principal: "local" })).toEqual(UNLIMITED_USE);
+    expect(useOf(load({}), sessionOf("local"))).toEqual(UNLIMITED_USE);
   });
 
   it("the budget of a principal replaces the budget of the server", () => {
@@ -85,15 +87,30 @@ describe("the limits of a session", () => {
       ...use,
       budgets: [{ scope: "principal", name, usdPerDay }],
     });
-    expect(useOf(config, { principal: "ada" })).toEqual(budget("ada", 2.5));
-    expect(useOf(config, { principal: "bob" })).toEqual(budget("bob", 20));
-    expect(useOf(config, { principal: "local" })).toEqual(budget("local", 20));
-    expect(useOf(config, { principal: "constructor" })).toEqual(budget("constructor", 20));
+    expect(useOf(config, sessionOf("ada"))).toEqual(budget("ada", 2.5));
+    expect(useOf(config, sessionOf("bob"))).toEqual(budget("bob", 20));
+    expect(useOf(config, sessionOf("local"))).toEqual(budget("local", 20));
+    expect(useOf(config, sessionOf("constructor"))).toEqual(budget("constructor", 20));
   });
 
   it("a budget of one principal bounds no other", () => {
     const config = load({ principals: { ada: { budgetUsdPerDay: 2.5 }, bob: {} } });
-    expect(useOf(config, { principal: "bob" }).budgets).toEqual([]);
-    expect(useOf(config, { principal: "local" }).budgets).toEqual([]);
+    expect(useOf(config, sessionOf("bob")).budgets).toEqual([]);
+    expect(useOf(config, sessionOf("local")).budgets).toEqual([]);
+  });
+
+  it("a profile replaces the reserve of the server, and its budget counts beside the budget of the principal", () => {
+    const night = { planReserve: { sevenDay: 50 }, budgetUsdPerDay: 8 };
+    const principals = { ada: { profiles: ["night"] }, bob: {} };
+    const config = load({ planReserve: reserve, budgetUsdPerDay: 20, profiles: { night, plain: {} }, principals });
+    const used = (principal: string, profile: string) => useOf(config, sessionOf(principal, { profile }));
+    const ofAda = { scope: "principal", name: "ada", usdPerDay: 20 };
+    expect(used("ada", "night")).toMatchObject({
+      reserve: { sevenDay: 50 },
+      budgets: [ofAda, { scope: "profile", name: "night", usdPerDay: 8 }],
+    });
+    expect(used("local", "plain")).toMatchObject({ reserve, budgets: [{ ...ofAda, name: "local" }] });
+    // A session of bob cannot have it; one of another server's store does not count for it.
+    expect(used("bob", "night")).toMatchObject({ reserve, budgets: [{ ...ofAda, name: "bob" }] });
   });
 });

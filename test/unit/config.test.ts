@@ -63,6 +63,7 @@ describe("the settings", () => {
       retentionMegabytes: 2_048,
       receipt: "on",
       verify: [],
+      profiles: {},
       onLimit: "report",
       limitWaitMaxMs: 21_600_000,
       logLevel: "info",
@@ -129,9 +130,9 @@ describe("the settings", () => {
     expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
   });
 
-  it("there are 53 settings, each of a connection, a server or a client's process", () => {
+  it("there are 54 settings, each of a connection, a server or a client's process", () => {
     const count = (of: string) => SETTINGS.filter((each) => each.of === of).length;
-    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 28, 3, 53]);
+    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 29, 3, 54]);
   });
 
   it("each setting has its own flag, variable, key and description", () => {

@@ -36,9 +36,11 @@ describe.each([
   it("resources are listed with their descriptions, and reference pages are read without starting the engine", async () => {
     const { resources } = await client.listResources();
     const uris = resources.map(({ uri }) => uri);
-    expect(uris).toEqual(["quickstart", "permissions", "errors", "options"].map((name) => `claude-code://${name}`));
+    const names = ["quickstart", "permissions", "errors", "options", "profiles"];
+    expect(uris).toEqual(names.map((name) => `claude-code://${name}`));
     for (const { description, mimeType, uri } of resources) {
       expect(description).toMatch(/\.$/);
+      if (uri === "claude-code://profiles") continue;
       expect(mimeType).toBe("text/markdown");
       expect(await textOf(uri)).toMatch(/^# /);
     }

@@ -97,7 +97,8 @@ describe("paths that no session may reach", () => {
   it("every file that a spawnWrapper names is protected", async () => {
     for (const name of ["hold.py", "hold.json"]) writeFileSync(at(name), "");
     const wrapper = ["/opt/python3", "-u", at("hold.py"), `--settings=${at("hold.json")}`, at("work"), "/dev/null"];
-    const settings = { principals: { ann: { spawnWrapper: wrapper } } };
+    const night = { claudeConfigDir: at("night"), environment: { A_TOKEN: at("night-token") } };
+    const settings = { principals: { ann: { spawnWrapper: wrapper } }, profiles: { night } };
     const owned = await ownedPaths({
       approvers: [],
       settings,
@@ -109,6 +110,7 @@ describe("paths that no session may reach", () => {
     });
     const paths = owned.map(({ path }) => path);
     const named = ["/opt/python3", at("hold.py"), at("hold.json"), at("run"), at("config/user.json")];
+    named.push(at("night"), at("night-token"));
     expect(paths).toEqual(expect.arrayContaining(named));
     for (const path of [at("work"), "/dev/null"]) expect(paths).not.toContain(path);
   });

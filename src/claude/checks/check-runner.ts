@@ -9,6 +9,7 @@ import {
   sessionMasks,
   type ClaudeDependencies,
 } from "../dependencies.ts";
+import { readSecrets } from "../profile-environment.ts";
 import { resolveFolders } from "../launch-plan.ts";
 import { BASH_ADVICE, windowsShell, type Machine } from "../preflight/git-bash.ts";
 import { checkAllPlaces } from "../preflight/session-paths.ts";
@@ -87,7 +88,9 @@ async function prepare(session: CheckedSession, config: ClaudeDependencies): Pro
   if (refused !== undefined) throw new Error(refused);
   const { options } = session;
   const { all, own } = allowedPlaces(config, session);
-  const environment = buildEnvironment(config, session);
+  const secrets = await readSecrets(config, session);
+  sessionMasks(session, config, secrets);
+  const environment = { ...buildEnvironment(config, session), ...secrets };
   const closed = await findClosedPaths(options, environment, config);
   const { cwd } = await checkAllPlaces({ cwd: options.cwd }, all.length > 0 ? all : [{ allowDirs: [] }], closed);
   const { spawnWrapper: wrapper } = own;

@@ -26,10 +26,15 @@ const CUTS: { readonly [K in OptionsWith<"approves", "by value">]: (options: Giv
   mcpServers: cutServers,
 };
 
-export function withinBound<T extends Given>(options: T, bound: Bound): Withheld<T> {
+/** Leaves the options named in `exempt` unchanged, because the operator has chosen them. */
+export function withinBound<T extends Given>(
+  options: T,
+  bound: Bound,
+  exempt: ReadonlySet<string> = new Set(),
+): Withheld<T> {
   if (bound === "all") return { options, withheld: [] };
-  const found = Object.values(CUTS).map((cut) => cut(options, bound));
-  const cuts = [...found.filter((cut) => cut !== undefined), ...cutWhole(options)];
+  const found = Object.entries(CUTS).map(([name, cut]) => (exempt.has(name) ? undefined : cut(options, bound)));
+  const cuts = [...found.filter((cut) => cut !== undefined), ...cutWhole(options, exempt)];
   const within = { ...options };
   for (const [name, value] of cuts.flatMap(([change]) => Object.entries(change))) {
     if (value === undefined) Reflect.deleteProperty(within, name);
@@ -39,8 +44,9 @@ export function withinBound<T extends Given>(options: T, bound: Bound): Withheld
 }
 
 /** Removes options that may let anything run without asking, whatever the value (`approves: "everything"`). */
-function cutWhole(options: Given): NonNullable<Cut>[] {
-  const names = Object.keys(options).filter((name) => traitsOf(name).approves === "everything");
+function cutWhole(options: Given, exempt: ReadonlySet<string>): NonNullable<Cut>[] {
+  const isCut = (name: string) => traitsOf(name).approves === "everything" && !exempt.has(name);
+  const names = Object.keys(options).filter(isCut);
   return names.map((name) => [{ [name]: undefined }, name]);
 }
 

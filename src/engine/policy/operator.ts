@@ -2,6 +2,7 @@ import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/
 import { AppError, type Refusal } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { Profiles } from "../../domain/profile.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import { findAdditions, tighterPolicy, applyAdditions } from "../../security/tighter-policy.ts";
 import { type Gate, checkDecision, checkMode } from "./gate.ts";
@@ -128,6 +129,8 @@ export function limitsUnder({
 export interface ServerTerms {
   /** False if turns get no receipts. Default: true. */
   readonly receipts?: boolean;
+  /** Returns the profiles that a principal may use, by name. Default: none. */
+  readonly profilesOf?: (principal: Principal) => Profiles;
   /** Returns the limits on the use of accounts and on money. Default: `UNLIMITED_USE`. */
   readonly useOf?: (session: Pick<SessionRecord, "principal" | "spec">) => UsePolicy;
 }

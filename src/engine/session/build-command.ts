@@ -22,6 +22,7 @@ import { boundOf, decisionWithin, checkModeWithin } from "../policy/bound.ts";
 import { checkAnswers, checkDecision, checkMode } from "../policy/gate.ts";
 import { gateUnder, ownPolicy, placedSession, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, PlacedSession, SessionBackend, SessionRecord } from "../ports.ts";
+import { checkSameProfile } from "./profile.ts";
 
 /** Builds commands for the owner of a session from requests of callers, and checks them before they are sent. */
 
@@ -35,8 +36,9 @@ export async function promptCommand(
   dependencies: Operator & { readonly runtime: AgentRuntime },
   principal: Principal,
   { policy, spec }: Pick<SessionRecord, "policy" | "spec">,
-  { attachments: sources = [], ...request }: PromptRequest,
+  { attachments: sources = [], profile = spec.profile, ...request }: PromptRequest,
 ): Promise<CommandOf<"prompt">> {
+  checkSameProfile(spec.profile, profile);
   checkLocalCommand("prompt", request.text);
   const session = placedSession(dependencies, { policy, principal, spec });
   if (request.verify) checkVerifies(session);

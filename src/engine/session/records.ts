@@ -8,7 +8,7 @@ import type { Verify } from "../../domain/verification.ts";
 import type { Identity } from "../../domain/process.ts";
 import { hasSpoken, initialState, optionsOf, type SessionState, SessionStatus } from "../../domain/session.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
-import { policyFor, type Operator } from "../policy/operator.ts";
+import { policyFor, type Operator, type ServerTerms } from "../policy/operator.ts";
 import {
   type AgentRuntime,
   type Clock,
@@ -18,6 +18,7 @@ import {
   ConflictError,
   requireReadable,
 } from "../ports.ts";
+import { checkSameProfile, withProfile, withProfileRules } from "./profile.ts";
 
 /** Creates, renames and deletes the rows of sessions: new, copied from another, or adopted from a transcript on disk. */
 
@@ -45,7 +46,7 @@ export interface SessionDefaults {
   readonly defaultVerify?: (cwd: string) => Promise<Verify | undefined>;
 }
 
-interface Planning extends Operator, SessionDefaults {
+interface Planning extends Operator, SessionDefaults, Pick<ServerTerms, "profilesOf"> {
   readonly runtime: AgentRuntime;
 }
 
@@ -57,7 +58,11 @@ export async function planSession(
   principal: Principal,
   { goesOnWith, inherited, policy: before, spec }: Beginning,
 ): Promise<PlannedSession> {
-  const policy = policyFor(dependencies, { principal, policy: before });
+  const policy = withProfileRules(
+    dependencies,
+    { principal, spec },
+    policyFor(dependencies, { principal, policy: before }),
+  );
   const isNew = inherited.origin === undefined;
   const { environmentId, runtime } = dependencies;
   const plan = await runtime.plan({ principal, options: spec, policy, environmentId, isNew, goesOnWith });
@@ -98,20 +103,21 @@ export function prepareFork(source: SessionRecord, request: PromptRequest): Begi
 }
 
 export async function prepareAdoption(
-  { backend, runtime, ...operator }: Operator & { backend: SessionBackend; runtime: AgentRuntime },
+  { backend, ...operator }: Planning & { readonly backend: SessionBackend },
   principal: Principal,
   request: AdoptRequest,
 ): Promise<Beginning> {
-  const { fork, options, prompt, sessionId } = request;
+  const { fork, prompt, sessionId } = request;
+  const options = withProfile(operator, principal, request.options);
   // A session of another principal cannot be reached through its transcript either, nor the caller's own under looser rules.
   const known = await backend.rows.holderOf(sessionId);
   if (known && known.principal !== principal) throw sessionNotFound(sessionId);
-  if (known) requireReadable(known);
+  if (known) checkSameProfile(requireReadable(known).spec.profile, options.profile);
   if (known && known.id !== sessionId && !fork) {
     const advice = `Reply to that session, or fork it with forkSession: true`;
     throw invalidArgument("sessionId", `is a transcript of session ${known.id}, split off by /clear. ${advice}.`);
   }
-  const { environmentId } = operator;
+  const { environmentId, runtime } = operator;
   const policy = policyFor(operator, { principal, policy: known?.policy });
   const found = await runtime.find(sessionId, { principal, options, environmentId, policy });
   if (!found) throw sessionNotFound(sessionId);

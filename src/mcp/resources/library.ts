@@ -1,3 +1,4 @@
+import type { Profile } from "../../domain/profile.ts";
 import type { Library, Page } from "./resource.ts";
 import { errors } from "./errors-page.ts";
 import { session, sessionEvents } from "./session-documents.ts";
@@ -82,8 +83,26 @@ const options: Page = {
   text: optionsReference,
 };
 
+const profiles: Page = {
+  uri: "claude-code://profiles",
+  name: "profiles",
+  title: "Profiles",
+  description: "Profiles of the operator that you may start a session with: advanced.profile of claude_code.",
+  mimeType: "application/json",
+  async text(_, { principal }, deps) {
+    const { profilesOf } = await deps();
+    return JSON.stringify({ profiles: Object.entries(profilesOf(principal)).map(([name, each]) => shown(name, each)) });
+  },
+};
+
+/** Leaves out paths, options and variables. */
+function shown(name: string, { budgetUsdPerDay, description, model, planReserve }: Profile) {
+  const limits = { hasBudget: budgetUsdPerDay !== undefined, hasReserve: planReserve !== undefined };
+  return { name, description, model, ...limits };
+}
+
 /** All resources of a server with the toolset `agent`. */
 export const LIBRARY: Library = {
-  pages: [quickstart, permissions, errors, options],
+  pages: [quickstart, permissions, errors, options, profiles],
   documents: [session, sessionEvents],
 };

@@ -71,7 +71,8 @@ export function resourceAnswers(
       if (!found) throw new ResourceNotFoundError(uri.slice(0, URI_SHOWN), unknownResourceText(uri, library));
       if ("page" in found) {
         const limits = limitsOf(context, saidByClient(), options.limits);
-        return { contents: [{ uri, mimeType: found.page.mimeType, text: found.page.text(limits) }] };
+        const text = await found.page.text(limits, caller, options.deps);
+        return { contents: [{ uri, mimeType: found.page.mimeType, text }] };
       }
       return readDocument(uri, found, { ...caller, signal: context.mcpReq.signal }, options);
     },

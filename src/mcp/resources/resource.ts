@@ -10,10 +10,10 @@ export interface ResourceInfo {
   readonly mimeType: string;
 }
 
-/** Text for all callers, written without the engine. */
+/** Text that is the same for all sessions. Only a text that depends on the caller waits for the engine. */
 export interface Page extends ResourceInfo {
   readonly uri: string;
-  text(limits: ToolLimits): string;
+  text(limits: ToolLimits, caller: Caller, deps: () => Promise<ToolDeps>): string | Promise<string>;
 }
 
 export interface ReadingCaller extends Caller {

@@ -21,10 +21,10 @@ import { actingCaller } from "../scope.ts";
 import { answerTurn, SentPrompt } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
-const { cwd, timeout, permissionRequestTimeoutMs, profile: _p, verify: _v, ...options } = SessionOptions.shape;
+const { cwd, timeout, permissionRequestTimeoutMs, verify: _, ...options } = SessionOptions.shape;
 /**
  * Options of a session from disk may also be given beside `prompt`. `timeout`, `permissionRequestTimeoutMs` and `verify` are
- * left out, because beside `prompt` they apply to this turn, and `profile`, because a session keeps its account.
+ * left out: beside `prompt` they apply to this turn. A session in the store keeps its `profile`, and refuses another.
  */
 const flatOptions = { cwd: cwd.exactOptional(), ...options };
 /** Options for resuming a session unknown to this server. */
@@ -89,7 +89,9 @@ async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<SentPr
   const flat = { ...(beside !== undefined && { endWithClient: beside }), ...(verify && { verify }) };
   const ofPrompt = mergeOptions(flat, advanced, "advanced");
   const bind = endingWithClient(ofPrompt.endWithClient ?? false, call, deps);
-  const begun = await begin(args, promptOf(args, ofPrompt, call), call, deps);
+  const { profile } = diskOptions(args);
+  const request = { ...promptOf(args, ofPrompt, call), ...(profile !== undefined && { profile }) };
+  const begun = await begin(args, request, call, deps);
   await bind(begun);
   return begun;
 }
@@ -156,7 +158,8 @@ function diskOptions(args: Input): z.infer<typeof DiskOptions> {
 
 /** Warns of options without effect on a session in the store: the session keeps its own. */
 function warnUnused({ resumeToken: token, sessionId, ...args }: Input, call: ToolCall, deps: ToolDeps): string[] {
-  const names = Object.keys(args).filter((name) => name === "diskResumeConfig" || Object.hasOwn(flatOptions, name));
+  const isUnused = (name: string) => Object.hasOwn(flatOptions, name) && name !== "profile";
+  const names = Object.keys(args).filter((name) => name === "diskResumeConfig" || isUnused(name));
   const why = "not used, because the session is known here and keeps the options that it was started with";
   const advice = "Change them with claude_code_session (set_model, set_permission_mode), or start a new session.";
   const isWrong = token !== undefined && isWrongToken(deps.diskResume, call.principal, { sessionId, token });

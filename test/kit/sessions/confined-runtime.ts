@@ -41,6 +41,7 @@ export function dependenciesFor(
     ownCommands: () => [],
     ownUrls: async () => Promise.resolve([]),
     confine: (principal) => (principal === "ann" ? { ...free, ...confinement } : undefined),
+    profiles: { of: () => ({}), readSecret: async () => Promise.resolve("") },
     protection: NOTHING_PROTECTED,
     claude: { locate: async () => Promise.resolve({ path: process.execPath, version: undefined, warning: undefined }) },
     installer: { install: async () => Promise.resolve(), sdk: () => ({ prewarm, query }) },

@@ -270,6 +270,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     callerApproves: "all",
     diskResume: { allowed: false, secret: undefined },
     folders: () => Promise.resolve([]),
+    profilesOf: () => ({}),
     allows: { sensitiveDetails: false },
     bypass: { isAllowed: () => false, set: () => undefined },
     approvalChain: ["caller"],
