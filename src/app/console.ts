@@ -3,6 +3,7 @@ import type { OverHttp, Running } from "./engine.ts";
 import { APPROVERS } from "../approvers/approvers.ts";
 import { constants } from "../config/constants.ts";
 import { confinements } from "../config/confinement.ts";
+import { profilesOf } from "../config/profiles.ts";
 import type { Config } from "../config/schema.ts";
 import { startFolder } from "../config/start-folder.ts";
 import { createConsoleApi } from "../console/api.ts";
@@ -39,6 +40,7 @@ export function createConsole(parts: ConsoleParts): NonNullable<HttpAppOptions["
     version,
     approvers: Object.fromEntries(APPROVERS.map(({ name, words }) => [name, words])),
     cwdOf: (principal) => confine(principal)?.allowDirs[0] ?? startFolder(),
+    profilesOf: profilesOf(config),
     allowsBypass,
     signsIn: config.auth,
   });

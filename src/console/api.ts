@@ -2,6 +2,7 @@ import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import { PERMISSION_MODES } from "../domain/permission.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
+import type { Profiles } from "../domain/profile.ts";
 import { CONSOLE } from "../domain/approvals/answer-source.ts";
 import { SessionStatus } from "../domain/session.ts";
 import type { ActingCaller } from "../engine/actions/action.ts";
@@ -33,6 +34,7 @@ interface ConsoleOptions {
   readonly approvers: Me["approvers"];
   /** Default folder for sessions of `principal`. Throws `AppError` if there is none. */
   readonly cwdOf: (principal: Principal) => string;
+  readonly profilesOf: (principal: Principal) => Profiles;
   readonly allowsBypass: () => boolean;
   /** False with `--no-auth`. */
   readonly signsIn: boolean;
@@ -133,11 +135,14 @@ function actingCaller({ engine }: Pick<Sources, "engine">, { caller }: Pick<ApiR
 }
 
 function describeMe({ principal, scopes }: Caller, options: ConsoleOptions): Me {
-  const { allowsBypass, approvers, cwdOf, signsIn, version } = options;
+  const { allowsBypass, approvers, cwdOf, profilesOf, signsIn, version } = options;
   const permissionModes = PERMISSION_MODES.filter((mode) => mode !== "bypassPermissions" || allowsBypass());
   const cwd = tryFolder(() => cwdOf(principal));
   const about = { principal, scopes, version, signsIn, approvers };
-  return { ...about, ...(cwd !== undefined && { cwd }), permissionModes };
+  const profiles = Object.entries(profilesOf(principal)).map(([name, { description }]) => {
+    return { name, ...(description !== undefined && { description }) };
+  });
+  return { ...about, ...(cwd !== undefined && { cwd }), profiles, permissionModes };
 }
 
 function tryFolder(folder: () => string): string | undefined {

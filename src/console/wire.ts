@@ -26,6 +26,8 @@ export interface Me {
   readonly approvers: Readonly<Record<ApproverName, ApproverWords>>;
   /** Default folder of a new session; missing if there is none. */
   readonly cwd?: string;
+  /** Profiles that a new session may begin with. */
+  readonly profiles: readonly { readonly name: string; readonly description?: string }[];
   /** Permission modes allowed for a new session. */
   readonly permissionModes: readonly string[];
 }

@@ -4,8 +4,9 @@ import { EMPTY_DAY } from "../../src/domain/budget.ts";
 import type { SessionEvent } from "../../src/domain/event.ts";
 import { accountKey, budgetKey, localDay } from "../../src/domain/ledger.ts";
 import { initialState, type SessionState } from "../../src/domain/session.ts";
+import { scriptTag } from "../../src/demo/model/script.ts";
 import { addSession, HOUR, id, promptEvent } from "../kit/clients/sessions-command.ts";
-import { entry } from "../kit/browser/cards.ts";
+import { entry, startSession } from "../kit/browser/cards.ts";
 import { openDesk, type Desk } from "../kit/browser/desk.ts";
 import { PHONE } from "../kit/browser/window.ts";
 
@@ -42,8 +43,9 @@ const stopped: Partial<SessionState> = {
 let desk: Desk;
 beforeAll(async () => {
   const limits = ["--plan-reserve", '{"fiveHour":15,"sevenDay":20}', "--budget-usd-per-day", "10"];
+  const night = { description: "For long work.", options: { permissionMode: "acceptEdits" } };
   desk = await openDesk({
-    args: limits,
+    args: [...limits, "--profiles", JSON.stringify({ night })],
     seeded: async (node) => {
       const end = turnEnded({ errorSubtype: "usage_limit", limit: refused });
       const events = [promptEvent("Refactor it."), end];
@@ -114,4 +116,18 @@ it("a session at a limit shows its wait and offers the refused request; the usag
   await opened.picture("limit-usage-phone");
   await page.clock.fastForward(3 * HOUR);
   await expect.poll(async () => meter(/5-hour window/).getAttribute("aria-valuetext")).toMatch(/^free, /);
+});
+
+it("a session starts with the chosen profile, priority and behavior at a limit", async () => {
+  const { page } = await desk.open({ hash: "#/start" });
+  await page.getByLabel("Profile").selectOption("night");
+  await page.getByText("For long work.").waitFor();
+  await page.getByLabel("At a limit").selectOption({ label: "Wait, then go on" });
+  await page.getByLabel("Priority").selectOption({ label: "Background" });
+  expect(await page.getByLabel("Permissions").innerText()).toContain("As the profile says");
+  const sessionId = await startSession(page, scriptTag([{ text: "Well." }]), { cwd: desk.world.folder() });
+  const terms = { profile: "night", priority: "background", onLimit: "wait", permissionMode: "acceptEdits" };
+  expect(await desk.api.end(sessionId)).toMatchObject(terms);
+  await page.locator("header summary").click();
+  await page.getByRole("definition").filter({ hasText: "waits and goes on" }).waitFor();
 });

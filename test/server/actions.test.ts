@@ -119,6 +119,7 @@ describe("actions on sessions", () => {
       version: "",
       approvers: {},
       cwdOf: () => "/",
+      profilesOf: () => ({}),
       allowsBypass: () => false,
       signsIn: true,
     };

@@ -44,6 +44,7 @@ const OPTIONS = {
   version: "",
   approvers: {},
   cwdOf: () => "/",
+  profilesOf: () => ({}),
   allowsBypass: () => false,
   signsIn: true,
 };

@@ -1,6 +1,7 @@
 import type { ComponentChildren, InputHTMLAttributes } from "preact";
 import { useEffect } from "preact/hooks";
 import { directories, reload } from "../sessions/list.ts";
+import { displayText } from "../parts/text.ts";
 import { me } from "../state/me.ts";
 import { draft, chosenMode, write } from "./draft.ts";
 import styles from "./start.module.css";
@@ -22,6 +23,7 @@ export function Choices() {
         />
         <Directories />
       </div>
+      <ProfileField />
       <ModeField />
       <ChoiceField
         name="onLimit"
@@ -87,7 +89,7 @@ function TextField({ name, label, hint, input }: Text) {
 }
 
 interface Choice {
-  readonly name: "onLimit" | "priority";
+  readonly name: "onLimit" | "priority" | "profile";
   readonly label: string;
   readonly hint: string;
   /** Value and words of each choice; "" is the default. */
@@ -112,6 +114,16 @@ function ChoiceField({ choices, name, label, hint }: Choice) {
       </select>
     </Field>
   );
+}
+
+/** Choice of a profile, if the operator has any for the user. */
+function ProfileField() {
+  const profiles = me.value?.profiles ?? [];
+  if (profiles.length === 0) return null;
+  const chosen = profiles.find(({ name }) => name === draft.value.profile);
+  const hint = chosen?.description ?? "Options, account and limits that the operator has put together.";
+  const choices = profiles.map(({ name }) => [name, name] as const);
+  return <ChoiceField name="profile" label="Profile" hint={displayText(hint)} choices={[["", "None"], ...choices]} />;
 }
 
 interface Labelled {
@@ -144,6 +156,7 @@ function ModeField() {
         value={chosen}
         onChange={({ currentTarget }) => write({ permissionMode: currentTarget.value })}
       >
+        {draft.value.profile !== "" && <option value="">As the profile says</option>}
         {modes.map((mode) => (
           <option key={mode} value={mode}>
             {modeName(mode)}

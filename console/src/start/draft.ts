@@ -13,6 +13,7 @@ export interface Draft {
   readonly maxBudgetUsd: string;
   readonly onLimit: string;
   readonly priority: string;
+  readonly profile: string;
   /** Idempotency key: repeated sending starts a single session. */
   readonly key: string;
 }
@@ -32,16 +33,19 @@ export function renewKey(): void {
   write({ key: newRetryKey() });
 }
 
-/** Returns the chosen mode, otherwise the default mode, because the form shows the default as chosen. */
-export function chosenMode({ permissionMode }: Draft): string {
+/**
+ * Returns the chosen mode, otherwise the default mode, because the form shows the default as chosen; "" leaves the mode to the
+ * chosen profile.
+ */
+export function chosenMode({ permissionMode, profile }: Draft): string {
   const modes = me.value?.permissionModes ?? [];
-  if (permissionMode !== "") return permissionMode;
+  if (permissionMode !== "" || profile !== "") return permissionMode;
   return modes.includes("default") ? "default" : (modes[0] ?? "");
 }
 
 /** Leaves out empty fields, so that the server uses its defaults. */
 export function bodyOf(written: Draft): StartBody {
-  const { prompt, cwd, model, maxTurns, maxBudgetUsd, onLimit, priority, key } = written;
+  const { prompt, cwd, model, maxTurns, maxBudgetUsd, onLimit, priority, profile, key } = written;
   const permissionMode = chosenMode(written);
   return {
     prompt,
@@ -52,11 +56,12 @@ export function bodyOf(written: Draft): StartBody {
     ...(maxBudgetUsd !== "" && { maxBudgetUsd: Number(maxBudgetUsd) }),
     ...((onLimit === "report" || onLimit === "wait") && { onLimit }),
     ...(priority === "background" && { priority }),
+    ...(profile !== "" && { profile }),
     idempotencyKey: key,
   };
 }
 
 function empty(): Draft {
-  const options = { cwd: "", model: "", permissionMode: "", maxTurns: "", maxBudgetUsd: "", onLimit: "", priority: "" };
-  return { prompt: "", ...options, key: newRetryKey() };
+  const bounds = { maxTurns: "", maxBudgetUsd: "", onLimit: "", priority: "" };
+  return { prompt: "", cwd: "", model: "", permissionMode: "", profile: "", ...bounds, key: newRetryKey() };
 }
