@@ -1,6 +1,7 @@
 // A request to the Messages API: streamed, with retries for passing errors.
 import { request as httpRequest, Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import { credential, hasPlan, isLimit, limitText, planIn } from "./plan.mjs";
 
 const agent = new Agent({ keepAlive: true });
 /** Far below Claude Code's half a second, so that tests do not wait, ms. */
@@ -32,15 +33,24 @@ export class ApiError extends Error {
 
   /** True if another try may succeed. */
   get isPassing() {
+    if (this.isLimit) return false;
     return this.status === null || this.status >= 500 || [401, 429].includes(this.status);
+  }
+
+  /** True if the API has refused the request at a limit of the plan. */
+  get isLimit() {
+    return this.status === 429 && isLimit(this.plan);
   }
 
   /** Text in place of the answer. */
   get text() {
-    const { message, status } = this;
+    const { message, plan, status } = this;
+    if (this.isLimit) return limitText(plan);
     if (status === null) return `API Error: ${message}`;
     if (status === 401) return `Failed to authenticate. API Error: 401 ${message}`;
     if (status === 403) return `Failed to authenticate. API Error: 403 ${message}`;
+    if (status === 429 && hasPlan)
+      return `API Error: Server is temporarily limiting requests (not your usage limit) · ${message}`;
     if (status === 429) return `API Error: Request rejected (429) · ${message}`;
     return `API Error: ${status} ${message}`;
   }
@@ -56,7 +66,7 @@ function post(baseUrl, { body, headers }, signal) {
       headers: {
         "content-type": "application/json",
         "content-length": Buffer.byteLength(text),
-        "x-api-key": process.env.ANTHROPIC_API_KEY ?? "",
+        ...credential,
         ...headers,
       },
     });
@@ -103,7 +113,7 @@ async function* streamed(target, request, { onRetry, signal }) {
     try {
       const response = await post(baseUrl, request, signal);
       if (response.statusCode !== 200) throw await retryable(response);
-      yield { type: "request", id: response.headers["request-id"] };
+      yield { type: "request", id: response.headers["request-id"], plan: planIn(response.headers, "allowed") };
       for await (const event of eventsIn(response)) {
         told ||= event.type === "content_block_stop";
         yield event;
@@ -124,6 +134,7 @@ async function* streamed(target, request, { onRetry, signal }) {
 
 async function retryable(response) {
   const failure = await refusalOf(response);
+  if (failure.status === 429) failure.plan = planIn(response.headers, "rejected");
   const after = Number(response.headers["retry-after"]);
   if (after >= 0) failure.retryAfter = after * 1000;
   return failure;
@@ -135,6 +146,7 @@ export async function send(target, request, { onBlock, onEvent, onRetry, signal 
   let block;
   let json = "";
   let requestId;
+  let plan;
   const finish = () => {
     if (block.type === "tool_use") block.input = json === "" ? {} : JSON.parse(json);
     message.content.push(block);
@@ -144,7 +156,7 @@ export async function send(target, request, { onBlock, onEvent, onRetry, signal 
   try {
     for await (const event of streamed(target, request, { onRetry, signal })) {
       if (event.type === "request") {
-        requestId = event.id;
+        ({ id: requestId, plan } = event);
         block = undefined;
         continue;
       }
@@ -166,7 +178,7 @@ export async function send(target, request, { onBlock, onEvent, onRetry, signal 
     if (signal.aborted && block?.type === "text" && block.text !== "") onBlock(message, block, true);
     throw error;
   }
-  return message;
+  return { ...message, plan };
 }
 
 function grow(block, { type, ...delta }) {

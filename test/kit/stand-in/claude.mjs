@@ -51,6 +51,8 @@ const answers = {
   get_usage: () => {
     const { added, cost, models, removed } = session.account;
     return {
+      rate_limits_available: false,
+      rate_limits: null,
       session: { total_cost_usd: cost, model_usage: models, total_lines_added: added, total_lines_removed: removed },
     };
   },

@@ -1,5 +1,6 @@
 // The conversation between the model and the tools, of the session or of a subagent.
 import { randomUUID } from "node:crypto";
+import { noUsage } from "./account.mjs";
 import { send } from "./api.mjs";
 import { isConcurrent, normalInput, ToolError } from "./tools.mjs";
 import { Stopped, useTool } from "./use.mjs";
@@ -9,6 +10,17 @@ const REJECTED =
 
 const CORRECTION =
   " Correction to the text above: this call was stopped while running, not refused before it ran. It may have run in part or in full, and its changes may have been written. No permission prompt was involved. Work it started elsewhere (a remote command, a background process) may still be running, so check before starting the same work again. The instruction to stop and wait still stands.";
+
+/** Usage details of a message without a model. */
+const NO_DETAILS = {
+  output_tokens_details: null,
+  server_tool_use: { web_search_requests: 0, web_fetch_requests: 0 },
+  service_tier: null,
+  cache_creation: { ephemeral_1h_input_tokens: 0, ephemeral_5m_input_tokens: 0 },
+  inference_geo: null,
+  iterations: null,
+  speed: null,
+};
 
 export class Conversation {
   messages = [];
@@ -38,6 +50,41 @@ export class Conversation {
     };
   }
 
+  /** Reports an error of the API in place of an answer. Returns the fields that the result has too. */
+  refused(error, first = {}) {
+    const { isLimit, kind, plan, requestId, status, text, type } = error;
+    const about = {
+      ...(!this.agent && { api_error_status: status }),
+      ...(type !== undefined && { api_error_type: type }),
+    };
+    const limited = isLimit && { api_error: "usage_limit_reached" };
+    const { unifiedWindows: _, ...info } = plan ?? {};
+    const message = {
+      id: randomUUID(),
+      model: "<synthetic>",
+      role: "assistant",
+      stop_reason: "stop_sequence",
+      stop_sequence: "",
+      type: "message",
+      usage: { ...noUsage(), ...NO_DETAILS },
+      content: [{ type: "text", text }],
+      context_management: null,
+    };
+    const uuid = this.#emit({
+      type: "assistant",
+      message,
+      ...(requestId !== undefined && { request_id: requestId }),
+      error: kind,
+      is_api_error_message: true,
+      ...about,
+      ...(limited && { ...limited, api_error_params: { rate_limit_info: info } }),
+      ...first,
+    });
+    if (!this.agent)
+      this.#session.transcript.message("assistant", uuid, message, { isApiErrorMessage: true, error: kind });
+    return { ...about, ...limited };
+  }
+
   /** Requests the model's next message and reports each block. `first` is added to the first block. */
   async answer(signal, first = {}) {
     const session = this.#session;
@@ -58,12 +105,16 @@ export class Conversation {
       if (!this.agent) session.transcript.message("assistant", uuid, { ...told, content: [block] });
     };
     const began = performance.now();
-    const message = await send(session.settings, this.#request(model), {
+    const { plan, ...message } = await send(session.settings, this.#request(model), {
       signal,
       onBlock: tell,
       onEvent: (event) => session.partial(event, this.#about(), this.agent === undefined ? first : {}),
       onRetry: (retry) => session.emit({ type: "system", subtype: "api_retry", ...retry }),
+    }).catch((error) => {
+      session.plan.tell(error.plan);
+      throw error;
     });
+    session.plan.tell(plan);
     session.account.apiMs += performance.now() - began;
     session.account.add(model, message.usage);
     this.messages.push({ role: "assistant", content: message.content });

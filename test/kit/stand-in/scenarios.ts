@@ -5,25 +5,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { z } from "zod";
 
-import { scriptTag } from "../../../src/demo/model/script.ts";
-import type { Script, Stage } from "./stage.ts";
-
-const write = (file: string, content = "hello\n") => ({ name: "Write", input: { file_path: file, content } });
-const bash = (command: string, more: object = {}) => ({ name: "Bash", input: { command, ...more } });
-const read = (file: string) => ({ name: "Read", input: { file_path: file } });
-const agent = (script: Script, more: object = {}) => ({
-  name: "Agent",
-  input: { description: "help", subagent_type: "general-purpose", prompt: `Help. ${scriptTag(script)}`, ...more },
-});
+import { agent, bash, read, write, type Scenarios } from "./calls.ts";
+import { AT_LIMITS } from "./limit-scenarios.ts";
 
 const ALLOW = { decision: "allow" };
 const DENY = { decision: "deny", denyMessage: "Not that one." };
-
-/**
- * Behavior of Claude Code that our code depends on. Each scenario is a few turns of a session and returns findings beside the
- * log.
- */
-type Scenarios = Readonly<Record<string, (stage: Stage) => Promise<unknown>>>;
 
 /** Played in a mode that needs approval for every change. */
 const ASKED: Scenarios = {
@@ -284,6 +270,13 @@ export const SESSIONS: Readonly<Record<string, Session>> = {
   },
   "with a limit on its turns": { scenarios: LIMITED, options: { maxTurns: 1 } },
   "that plans": { scenarios: PLAN, options: { permissionMode: "plan" } },
+  "at the limits of its plan": {
+    scenarios: AT_LIMITS,
+    options: {
+      disallowedTools: ["RemoteTrigger"],
+      advanced: { env: { ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "scripted-plan" } },
+    },
+  },
   "that answers with a structure": {
     scenarios: STRUCTURE,
     options: { outputFormat: { type: "json_schema", schema } },

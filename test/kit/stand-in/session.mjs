@@ -6,6 +6,7 @@ import { Checkpoints } from "./checkpoints.mjs";
 import { Conversation } from "./conversation.mjs";
 import { initOf } from "./init.mjs";
 import { Permissions } from "./permissions.mjs";
+import { PlanReports } from "./plan.mjs";
 import { modelOf } from "./settings.mjs";
 import { Tasks } from "./tasks.mjs";
 import { NAMES } from "./tools.mjs";
@@ -24,6 +25,7 @@ export class Session {
   hooks = {};
   account = new Account();
   checkpoints = new Checkpoints();
+  plan = new PlanReports((event) => this.emit(event));
   planFile;
   /** Tool uses refused in the current turn. */
   denials = [];
@@ -239,7 +241,8 @@ export class Session {
   }
 
   #add({ content, kind, uuid }) {
-    if (kind === "again") return;
+    // Without content, the last request is sent again as it was.
+    if (kind === "again" || content.length === 0) return;
     const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
     const message = { role: "user", content: [...blocks, ...this.#reminders(kind)] };
     if (kind === "prompt") this.checkpoints.begin(uuid);

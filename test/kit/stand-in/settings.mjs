@@ -1,5 +1,6 @@
 // Parses the arguments and variables with which Claude Code is started.
 import { readFileSync } from "node:fs";
+import { hasPlan } from "./plan.mjs";
 
 /** Parses `--name=value`, `--name value` and bare `--name`. */
 function flagsOf(args) {
@@ -56,7 +57,7 @@ const ALIASES = {
   opus: "claude-opus-5-5",
   sonnet: "claude-sonnet-5-5",
   haiku: "claude-haiku-5-5",
-  default: "claude-opus-5-5",
+  default: hasPlan ? "claude-sonnet-5-5" : "claude-opus-5-5",
 };
 
 export function modelOf(name = "default") {

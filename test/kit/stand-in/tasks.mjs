@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ApiError } from "./api.mjs";
 import { Conversation } from "./conversation.mjs";
 import { shell } from "./shell.mjs";
 
@@ -75,7 +76,7 @@ export class Tasks {
     this.#emit("task_updated", { task_id: id, run_id: run, patch: { status: updated, end_time: Date.now() } });
     const told = { task_id: id, run_id: run, tool_use_id: toolUseId, status, output_file: file, summary };
     const report = type === "local_agent" && status === "completed" && { summary_is_report: true };
-    this.#emit("task_notification", { ...told, ...report, ...(usage && { usage }) });
+    this.#emit("task_notification", { ...told, ...report, ...(usage && status !== "failed" && { usage }) });
     this.#tellAll();
     // The caller of `stop` for a shell already knows its end.
     const isTold = status !== "stopped" || type === "local_agent";
@@ -138,7 +139,7 @@ export class Tasks {
         this.#end(
           task,
           task.stop.signal.aborted ? "stopped" : "failed",
-          task.stop.signal.aborted ? description : String(error.message),
+          task.stop.signal.aborted ? description : failure(error, conversation),
         ),
     );
     const about = {
@@ -184,6 +185,15 @@ export class Tasks {
     const output = task.output();
     return { output, total_bytes: Buffer.byteLength(output), truncated: false };
   }
+}
+
+/** Returns the text about a subagent that has failed. */
+function failure(error, conversation) {
+  if (!(error instanceof ApiError)) return String(error.message);
+  conversation.refused(error);
+  const { kind, requestId, status, text } = error;
+  const about = `error type ${kind}, HTTP ${status}, request id ${requestId}, model sent to the API: ${conversation.session.model}`;
+  return `Agent terminated early due to an API error: ${text} (${about})`;
 }
 
 /** Adds the tokens of the last request, and the tool uses. */

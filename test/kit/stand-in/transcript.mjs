@@ -50,10 +50,11 @@ export function read(sessionId, at) {
   return { file, branch, account: lines.findLast(({ type }) => type === "account")?.account };
 }
 
-/** Joins the blocks of a message: each block of an answer and each tool result has a line of its own. */
+/** Leaves out errors of the API, which the model never sees. Joins the blocks of a message: each block of an answer and each tool result has a line of its own. */
 export function messagesOf(branch) {
   const messages = [];
-  for (const { message, type: role } of branch) {
+  for (const { isApiErrorMessage, message, type: role } of branch) {
+    if (isApiErrorMessage) continue;
     const { content, id } = message;
     const last = messages.at(-1);
     const isSame = last?.role === role && (role === "assistant" ? last.id === id : isResult(last) && isResult(message));

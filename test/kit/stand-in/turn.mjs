@@ -13,17 +13,6 @@ const DETAILS = {
   speed: "standard",
 };
 
-/** Usage details of a message without a model. */
-const NO_DETAILS = {
-  output_tokens_details: null,
-  server_tool_use: { web_search_requests: 0, web_fetch_requests: 0 },
-  service_tier: null,
-  cache_creation: { ephemeral_1h_input_tokens: 0, ephemeral_5m_input_tokens: 0 },
-  inference_geo: null,
-  iterations: null,
-  speed: null,
-};
-
 export class Turn {
   stop = new AbortController();
   structured;
@@ -91,9 +80,9 @@ export class Turn {
 
   async #converse(signal) {
     const { main, settings } = this.#session;
-    for (let requests = 1; ; requests += 1) {
+    for (this.#requests = 1; ; this.#requests += 1) {
       this.#isAtTools = false;
-      const message = await main.answer(signal, requests === 1 ? this.#about() : {});
+      const message = await main.answer(signal, this.#requests === 1 ? this.#about() : {});
       addUsage(this.#usage, message.usage);
       this.#stopReason = message.stop_reason;
       this.#text = message.content.findLast(({ type }) => type === "text")?.text ?? "";
@@ -105,12 +94,13 @@ export class Turn {
         return { ...done(JSON.stringify(this.structured)), structured_output: this.structured };
       if (settings.maxBudgetUsd !== undefined && this.#session.account.cost >= settings.maxBudgetUsd)
         return overBudget(settings.maxBudgetUsd);
-      if (requests === settings.maxTurns) return tooLong(settings.maxTurns);
+      if (this.#requests === settings.maxTurns) return tooLong(settings.maxTurns);
       this.#joined.push(...this.#session.join());
     }
   }
 
   #isAtTools = false;
+  #requests = 0;
 
   #interrupted() {
     const text = `[Request interrupted by user${this.#isAtTools ? " for tool use" : ""}]`;
@@ -127,34 +117,9 @@ export class Turn {
   }
 
   #refused(error) {
-    const { kind, requestId, status, text, type } = error;
-    const about = { api_error_status: status, ...(type !== undefined && { api_error_type: type }) };
     this.#stopReason = "stop_sequence";
-    const message = {
-      id: randomUUID(),
-      model: "<synthetic>",
-      role: "assistant",
-      stop_reason: "stop_sequence",
-      stop_sequence: "",
-      type: "message",
-      usage: { ...noUsage(), ...NO_DETAILS },
-      content: [{ type: "text", text }],
-      context_management: null,
-    };
-    const uuid = randomUUID();
-    this.#session.emit({
-      type: "assistant",
-      message,
-      parent_tool_use_id: null,
-      uuid,
-      timestamp: new Date().toISOString(),
-      ...(requestId !== undefined && { request_id: requestId }),
-      error: kind,
-      is_api_error_message: true,
-      ...about,
-      ...this.#about(),
-    });
-    return { subtype: "success", is_error: true, terminal_reason: "api_error", ...about, result: text };
+    const about = this.#session.main.refused(error, this.#requests === 1 ? this.#about() : {});
+    return { subtype: "success", is_error: true, terminal_reason: "api_error", ...about, result: error.text };
   }
 }
 
