@@ -6,10 +6,10 @@ import { isOuterSessionVariable } from "../domain/outer-session.ts";
 import { invalidArgument } from "../domain/error.ts";
 import type { Identity } from "../domain/process.ts";
 import type { Profile } from "../domain/profile.ts";
-import { MESSAGING, STATE_EVENTS, whyReserved } from "../domain/reserved-variables.ts";
+import { MESSAGING, RESUME, STATE_EVENTS, whyReserved } from "../domain/reserved-variables.ts";
 
 function isDropped(name: string): boolean {
-  return isServerSetting(name) || isOuterSessionVariable(name);
+  return isServerSetting(name) || isOuterSessionVariable(name) || name === RESUME;
 }
 
 interface Child {

@@ -1,6 +1,7 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { homedir } from "node:os";
 import { delimiter } from "node:path";
+import { RESUME } from "../domain/reserved-variables.ts";
 import { malformedRules } from "../domain/approvals/malformed-rule.ts";
 import type { Places } from "../domain/approvals/session-policy.ts";
 import type { SessionOptions } from "../domain/options.ts";
@@ -112,7 +113,7 @@ export async function planLaunch(
   const { env } = base.options;
   const resumePlan = await planResume(request, configFolder(env));
   const { query } = config.installer.sdk();
-  const again = resumePlan.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
+  const again = resumePlan.runsAgain && { [RESUME]: "1" };
   const spare = spareTraits(request, config, secrets);
   const { record, wrapper } = spare;
   const fresh = startFresh(

@@ -34,8 +34,8 @@ const AGENT_ENDED = /^Agent terminated early due to an API error/;
 /** Reads the messages of a process in order. */
 export class PlanReader {
   readonly #account: Account | undefined;
-  /** Last report. Claude Code sends no event for an equal report. */
-  #last: Info | undefined;
+  /** Limit in the last report; `undefined` if requests are allowed. Claude Code sends no event for an equal report. */
+  #limit: PlanLimit | undefined;
 
   /** Without an `account`, no signal is made. */
   constructor(account: Account | undefined) {
@@ -45,7 +45,7 @@ export class PlanReader {
   /** Reads a `rate_limit_event`. */
   readEvent(raw: JsonObject): AgentSignal[] {
     const info = Event.safeParse(raw).data?.rate_limit_info;
-    this.#last = info;
+    this.#limit = info && limitIn(info);
     const message = info ? describe(info) : "rate_limit_event";
     return [...this.#signals(info), { type: "notice", kind: "rate_limit", message, details: raw }];
   }
@@ -53,9 +53,12 @@ export class PlanReader {
   /** Reads an assistant's message. Reports a refusal that is equal to an earlier one of another process or owner. */
   readAssistant(raw: JsonObject): AgentSignal[] {
     const info = Refused.safeParse(raw).data?.api_error_params.rate_limit_info;
-    if (!info || isEqual(limitIn(info), this.#limit)) return [];
-    this.#last = info;
-    return this.#signals(info);
+    // Claude Code names no window of a limit on overage alone.
+    const refused = info && { ...info, rateLimitType: info.rateLimitType ?? "overage" };
+    const limit = refused && limitIn(refused);
+    if (!limit || isEqual(limit, this.#limit)) return [];
+    this.#limit = limit;
+    return this.#signals(refused);
   }
 
   /** Returns the limit at which the API has refused the last request; `undefined` for every other result. */
@@ -70,10 +73,6 @@ export class PlanReader {
     const limit = this.#limit;
     if (!isEnded || !limit) return undefined;
     return `A subagent was refused at the plan's limit (${windowName(limit.window)}). Its work is lost, and Claude sees only that it failed.`;
-  }
-
-  get #limit(): PlanLimit | undefined {
-    return this.#last && limitIn(this.#last);
   }
 
   #signals(info: Info | undefined): AgentSignal[] {

@@ -20,6 +20,26 @@ beforeEach(() => {
 });
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
+const ANSWER = { type: "assistant" };
+
+const start = (over: object = {}) => ({
+  ...placementOf({ cwd: "/x" }, "local"),
+  sessionId: id,
+  transcriptId: id,
+  processTag: "t",
+  epoch: 1,
+  first: false,
+  hasSpoken: false,
+  admitted: Promise.resolve(),
+  watchesCost: false,
+  hasFreeSlot: async () => Promise.resolve(false),
+  onSignal: () => undefined,
+  onPartial: () => undefined,
+  ...over,
+});
+
+const sendAgain = () => start({ sendsAgain: true, resumeAt: "m", rerunOf: ["p"], hasSpoken: true });
+
 function transcript(lines: readonly (object | string)[], project = "b"): string {
   const file = join(config, "projects", project, `${id}.jsonl`);
   writeFileSync(file, lines.map((line) => `${typeof line === "string" ? line : JSON.stringify(line)}\n`).join(""));
@@ -58,21 +78,6 @@ describe("a session that Claude Code has kept", () => {
 
 describe("a process of a session", () => {
   const other = "1c1e5a6c-7b1d-4f6e-9c2a-3d4e5f60718a";
-  const start = (over: object = {}) => ({
-    ...placementOf({ cwd: "/x" }, "local"),
-    sessionId: id,
-    transcriptId: id,
-    processTag: "t",
-    epoch: 1,
-    first: false,
-    hasSpoken: false,
-    admitted: Promise.resolve(),
-    watchesCost: false,
-    hasFreeSlot: async () => Promise.resolve(false),
-    onSignal: () => undefined,
-    onPartial: () => undefined,
-    ...over,
-  });
   const planned = async (over: object) => (await planResume(start(over), config)).options;
   const listing = [{ type: "queue-operation" }, { type: "mode" }];
 
@@ -109,6 +114,45 @@ describe("a process of a session", () => {
     await expect(planned(over)).rejects.toMatchObject({
       subtype: "transcript_missing",
       message: expect.stringContaining(config),
+    });
+  });
+});
+
+describe("a process that sends a refused request again", () => {
+  const refused = { type: "assistant", isSidechain: false, isApiErrorMessage: true, error: "rate_limit" };
+  const planned = async () => planResume(sendAgain(), config);
+
+  it.each([
+    ["at the first request", [{ type: "user" }, refused, { type: "last-prompt" }]],
+    ["again", [{ type: "user" }, refused, { type: "queue-operation" }, refused, { type: "cost-state" }]],
+    [
+      "after tool calls, with lines of Claude Code and of a subagent behind it",
+      [
+        { type: "user" },
+        { type: "assistant" },
+        { type: "user" },
+        refused,
+        { type: "system" },
+        { ...ANSWER, isSidechain: true },
+      ],
+    ],
+  ])("a request that was refused %s is sent again, by the transcript alone", async (_, lines) => {
+    transcript(lines);
+    expect(await planned()).toEqual({ resumed: true, missing: [], runsAgain: false, options: { resume: id } });
+  });
+
+  it.each<[string, (object | string)[]]>([
+    ["was answered", [refused, ANSWER]],
+    ["is followed by a prompt", [refused, { type: "user" }]],
+    ["is followed by half a line", [refused, '{"type":"assistant","message":{']],
+    ["failed for another reason", [{ type: "user" }, { ...refused, error: "server_error" }]],
+    ["was never refused", [{ type: "user" }]],
+    ["has no transcript", []],
+  ])("a request that %s is not sent again, and the turn is lost", async (_, lines) => {
+    if (lines.length > 0) transcript(lines);
+    await expect(planned()).rejects.toMatchObject({
+      subtype: "lost",
+      message: expect.stringContaining("send a prompt"),
     });
   });
 });

@@ -133,6 +133,11 @@ describe("a result", () => {
   it.each([
     ["after the event of a rejection", [event(REJECTED), synthetic()], LIMIT],
     ["after a refusal without an event, as of an equal rejection", [synthetic(REJECTED)], LIMIT],
+    [
+      "after a refusal without a window",
+      [event({ ...REJECTED, rateLimitType: undefined }), synthetic({ ...REJECTED, rateLimitType: undefined })],
+      { ...LIMIT, window: "overage" },
+    ],
     ["without any event, as with an API key", [synthetic()], undefined],
     ["after a fault that is no limit of the plan", [event(REJECTED), event(PASSING), synthetic()], undefined],
     ["with overage", [event({ ...REJECTED, isUsingOverage: true }), synthetic()], undefined],

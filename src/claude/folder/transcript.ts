@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import { z } from "zod";
+import { parseJson } from "../../domain/json.ts";
 import { exists, otherwise, readdir } from "../../security/files/limited.ts";
 import { close, openPlainFile, readParts } from "../../security/files/plain-file.ts";
 import { StartError } from "../start-error.ts";
@@ -34,6 +36,26 @@ export async function findPrompts(transcript: string, promptIds: readonly string
     for (const id of promptIds) if (line.includes(id)) found.add(id);
   }
   return found;
+}
+
+const Entry = z.object({
+  type: z.string(),
+  isSidechain: z.boolean().optional(),
+  isApiErrorMessage: z.boolean().optional(),
+  error: z.string().optional(),
+});
+
+/** True if the conversation ends with a request that the API has refused, so that Claude Code can send it again. */
+async function endsRefused(transcript: string): Promise<boolean> {
+  let isRefused = false;
+  for await (const line of readLines(transcript)) {
+    if (!MESSAGE.test(line)) continue;
+    const entry = Entry.safeParse(parseJson(line)).data;
+    if (entry && (entry.isSidechain === true || (entry.type !== "user" && entry.type !== "assistant"))) continue;
+    // A line that cannot be read may be the end of an answer.
+    isRefused = entry?.isApiErrorMessage === true && entry.error === "rate_limit";
+  }
+  return isRefused;
 }
 
 const FOLDER = /"cwd":("(?:[^"\\]|\\.)*")/;
@@ -94,11 +116,13 @@ interface ResumePlan {
 
 /**
  * Resumes from the session's own transcript or from a copy of the origin's, or starts afresh if nothing was said yet. Throws
- * `StartError` if a conversation has lost its transcript, because Claude Code would continue without a memory.
+ * `StartError` if a conversation has lost its transcript, because Claude Code would continue without a memory, and if a refused
+ * request is to be sent again that is not the last.
  */
 export async function planResume(start: AgentStart, configFolder: string): Promise<ResumePlan> {
   const { first, hasSpoken, origin, rerunOf = [], resumeAt, sessionId, transcriptId } = start;
   const none = { missing: [], runsAgain: false };
+  if (start.sendsAgain) return planSendAgain(transcriptId, configFolder);
   const own =
     !first || origin?.transcriptId === transcriptId ? await findTranscript(transcriptId, configFolder) : undefined;
   if (own !== undefined) return ownPlan(start, own);
@@ -125,6 +149,17 @@ async function ownPlan({ first, origin, rerunOf = [], resumeAt, transcriptId }: 
   const at = runsAgain ? undefined : (resumeAt ?? (first ? origin?.at : undefined));
   const missing = rerunOf.filter((id) => !known.has(id));
   return { resumed: true, missing, runsAgain, options: { resume: transcriptId, ...cutAt(at) } };
+}
+
+/** Without `resumeSessionAt`: the refused turn went back at its first start, and going back again would drop its work. */
+async function planSendAgain(transcriptId: string, configFolder: string): Promise<ResumePlan> {
+  const own = await findTranscript(transcriptId, configFolder);
+  if (own !== undefined && (await endsRefused(own)))
+    return { resumed: true, missing: [], runsAgain: false, options: { resume: transcriptId } };
+  throw new StartError(
+    "lost",
+    "Claude Code's transcript does not end with the request that the API has refused, so nothing was sent again. Look at the work so far, then send a prompt to go on.",
+  );
 }
 
 /**

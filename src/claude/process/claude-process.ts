@@ -97,10 +97,13 @@ export class ClaudeProcess implements AgentProcess {
 
   async control(request: ControlRequest): Promise<JsonObject> {
     if ("taskId" in request && isDetachedId(request.taskId)) return this.#background.control(request);
-    const { isAttached, mask } = this.#context;
+    const { isAttached, launch, mask, onSignal } = this.#context;
     // A start has its own time limit, an attached process none: `CONTROL_MS` then covers `#ready` too.
     if (!isAttached) await this.#ready;
-    const answered = this.#ready.then(async (query) => sendControl(query, request, mask));
+    const answered = this.#ready.then(async (query) => {
+      const { account } = await launch;
+      return sendControl(query, request, { mask, onPlan: (report) => onSignal({ type: "plan", account, report }) });
+    });
     if (await settlesWithin(CONTROL_MS, answered)) return answered;
     throw new AppError("TIMEOUT", "Claude Code did not answer. Try again, or interrupt the session.");
   }

@@ -4,8 +4,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ControlRequest } from "../../domain/control.ts";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
+import type { PlanReport } from "../../domain/plan.ts";
 import { roundUsd } from "../../domain/usage.ts";
 import type { AgentSignal } from "../../engine/ports.ts";
+import { readUsageWindows } from "../plan-reader.ts";
 import { exactModelUsage } from "../results.ts";
 
 /** Missing in the types of the SDK. */
@@ -13,14 +15,18 @@ interface Untyped {
   getTaskOutput?: (taskId: string) => Promise<unknown>;
 }
 
-/**
- * Sends a control request to a running Claude Code. Rejects with an `AppError` with Claude Code's reason. `mask` removes
- * secrets.
- */
+interface Receivers {
+  /** Removes secrets from a text. */
+  readonly mask: (text: string) => string;
+  /** Gets windows of the plan, if the answer has any, before the answer is given. */
+  readonly onPlan: (report: PlanReport) => void;
+}
+
+/** Sends a control request to a running Claude Code. Rejects with an `AppError` with Claude Code's reason. */
 export async function sendControl(
   query: Query,
   request: ControlRequest,
-  mask: (text: string) => string,
+  { mask, onPlan }: Receivers,
 ): Promise<JsonObject> {
   switch (request.do) {
     case "configure":
@@ -35,7 +41,7 @@ export async function sendControl(
       // The engine answers by ending the process.
       return {};
     case "usage":
-      return usage(query);
+      return usage(query, onPlan);
     case "rewind":
       return rewind(query, request);
   }
@@ -70,9 +76,12 @@ async function taskOutput(query: Query & Untyped, taskId: string, mask: (text: s
   return { taskId, output: mask(output), totalBytes, truncated };
 }
 
-async function usage(query: Query): Promise<JsonObject> {
+async function usage(query: Query, onPlan: Receivers["onPlan"]): Promise<JsonObject> {
   const { categories, maxTokens, model, percentage, totalTokens } = await query.getContextUsage({ detail: "summary" });
-  const { session } = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
+  const answer = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
+  const { session } = answer;
+  const windows = readUsageWindows(answer);
+  if (windows.length > 0) onPlan({ windows, isUsingOverage: false });
   return {
     context: {
       model,
