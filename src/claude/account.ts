@@ -1,46 +1,85 @@
 import { createHash } from "node:crypto";
+import { join } from "node:path";
 import { z } from "zod";
 import type { Account } from "../domain/plan.ts";
 import { stat } from "../security/files/limited.ts";
-import { readSmall } from "../security/files/plain-file.ts";
-import { configFolder, identify, MAX_STATE_BYTES, payingVariable, stateFile } from "./child-environment.ts";
+import { configFolder, credentialOf, identify, LOGIN, payingVariable, stateFile } from "./child-environment.ts";
+import { managedSettings, readContent } from "./login.ts";
 
-/** Names the account that pays for a process, without any credential. */
+/** Names the account that pays for a process, by variables and files, without any credential. */
+
+type Variables = Readonly<Record<string, string>>;
 
 const TOKEN = "CLAUDE_CODE_OAUTH_TOKEN";
+const HELPER = "apiKeyHelper";
 
-const State = z.object({ oauthAccount: z.object({ accountUuid: z.string().min(1) }) });
+/** Facts of the state file and of settings. */
+const Facts = z.object({
+  oauthAccount: z
+    .object({ accountUuid: z.string().min(1).optional().catch(undefined) })
+    .catch({})
+    .default({}),
+  /** Set by a login that pays by use. */
+  primaryApiKey: z
+    .unknown()
+    .optional()
+    .transform((key) => typeof key === "string" && key !== ""),
+  [HELPER]: z.string().min(1).optional().catch(undefined),
+  env: z.record(z.string(), z.unknown()).catch({}).default({}),
+});
+type Facts = z.infer<typeof Facts>;
 
 /**
  * Returns the account of a process with this environment. Its id is the account uuid that the login has left in the
- * configuration folder, a digest of a token, or the folder.
+ * configuration folder, a digest of the credential, or the folder.
  */
-export async function readAccount(environment: Readonly<Record<string, string>>): Promise<Account> {
-  const { configFolder: folder, paidBy } = identify(environment);
-  const variable = payingVariable(environment);
-  const known = { paidBy, configFolder: folder, hasWindows: variable === undefined || variable === TOKEN };
+export async function readAccount(environment: Variables): Promise<Account> {
+  const folder = configFolder(environment);
+  const user = await readFacts(join(folder, "settings.json"));
+  const managed = await readFacts(managedSettings());
+  // Claude Code replaces variables by those of settings.
+  const variables = { ...environment, ...textsIn(user.env), ...textsIn(managed.env) };
+  const variable = payingVariable(variables);
+  const helper = managed[HELPER] ?? user[HELPER];
+  if (helper !== undefined && (variable === undefined || variable === TOKEN))
+    return { id: digest(HELPER, [folder, helper]), paidBy: HELPER, configFolder: folder, hasWindows: false };
+  const { paidBy } = identify(variables);
   if (variable !== undefined) {
-    const credential = environment[variable] ?? "";
-    return { ...known, id: `${variable}:${createHash("sha256").update(credential).digest("hex").slice(0, 32)}` };
+    const id = digest(
+      variable,
+      Object.entries(credentialOf(variables))
+        .map(([name, value]) => `${name}=${value}`)
+        .toSorted(),
+    );
+    return { id, paidBy: paidBy === LOGIN ? variable : paidBy, configFolder: folder, hasWindows: variable === TOKEN };
   }
-  const uuid = await readUuid(stateFile(environment));
-  return { ...known, id: uuid === undefined ? `folder:${configFolder(environment)}` : `account:${uuid}` };
+  const { oauthAccount, primaryApiKey: paysByUse } = await readFacts(stateFile(environment));
+  const { accountUuid: uuid } = oauthAccount;
+  const id = uuid === undefined ? `folder:${folder}` : `account:${uuid}`;
+  return { id, paidBy, configFolder: folder, hasWindows: !paysByUse };
 }
 
-/** Last read uuids by file, with the time of the file's last change, because the file can have megabytes. */
-const read = new Map<string, { readonly changedMs: number; readonly uuid: string | undefined }>();
+function digest(name: string, parts: readonly unknown[]): string {
+  return `${name}:${createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 32)}`;
+}
 
-async function readUuid(file: string): Promise<string | undefined> {
-  try {
-    const { mtimeMs: changedMs } = await stat(file);
-    const known = read.get(file);
-    if (known?.changedMs === changedMs) return known.uuid;
-    const content: unknown = JSON.parse(await readSmall(file, MAX_STATE_BYTES));
-    const uuid = State.safeParse(content).data?.oauthAccount.accountUuid;
-    read.set(file, { changedMs, uuid });
-    return uuid;
-  } catch {
-    // Missing, unreadable or not JSON: nobody has logged in there.
-    return undefined;
-  }
+function textsIn(env: Facts["env"]): Variables {
+  const texts = Object.entries(env).filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  return Object.fromEntries(texts);
+}
+
+/** Last read facts by file, with the time of the file's last change, because the state file can have megabytes. */
+const known = new Map<string, { readonly changedMs: number; readonly facts: Facts }>();
+
+async function readFacts(file: string): Promise<Facts> {
+  const changedMs = await stat(file).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => undefined,
+  );
+  const before = known.get(file);
+  if (changedMs === undefined) return Facts.parse({});
+  if (before?.changedMs === changedMs) return before.facts;
+  const facts = Facts.parse((await readContent(file)) ?? {});
+  known.set(file, { changedMs, facts });
+  return facts;
 }

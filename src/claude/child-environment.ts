@@ -137,9 +137,12 @@ export function withUnread(
   return { ...environment, ...Object.fromEntries(names.map((name) => [name, "(in a file)"])) };
 }
 
+/** Name of the payer that no variable determines. */
+export const LOGIN = "the Claude login of the configuration folder";
+
 /** Returns the name of the payer, never any part of the credential. */
 function payer(environment: Readonly<Record<string, string>>): string {
-  return payerIn(environment)?.[1] ?? "the Claude login of the configuration folder";
+  return payerIn(environment)?.[1] ?? LOGIN;
 }
 
 /** Returns the variables that determine the payer's account. For comparison in memory only. */

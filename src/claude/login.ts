@@ -51,7 +51,7 @@ function givesKey(content: JsonObject): boolean {
 }
 
 /** Returns the path of the administrator's settings for the machine. */
-function managedSettings(): string {
+export function managedSettings(): string {
   const folders: Readonly<Partial<Record<NodeJS.Platform, string>>> = {
     darwin: "/Library/Application Support/ClaudeCode",
     win32: "C:\\Program Files\\ClaudeCode",
@@ -60,7 +60,7 @@ function managedSettings(): string {
 }
 
 /** `undefined` for a file that is unreadable, too large or not JSON. */
-async function readContent(file: string): Promise<JsonObject | undefined> {
+export async function readContent(file: string): Promise<JsonObject | undefined> {
   try {
     return JsonObject.safeParse(JSON.parse(await readSmall(file, MAX_STATE_BYTES))).data;
   } catch {

@@ -20,6 +20,12 @@ describe("the caller's additions to the environment", () => {
     expect(childEnvironment({}, { depth: 0, configDir: "/c", added })).toMatchObject(added);
   });
 
+  it("a variable by which Claude Code would go on with an interrupted turn is not inherited", () => {
+    const own = { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1", OTHER: "1" };
+    expect(childEnvironment(own, { depth: 0 })).not.toHaveProperty("CLAUDE_CODE_RESUME_INTERRUPTED_TURN");
+    expect(childEnvironment(own, { depth: 0 })).toMatchObject({ OTHER: "1" });
+  });
+
   it("four variables that belong to the server are refused, also in lower case", () => {
     const names = ["CLAUDE_CODE_MCP_DEPTH", "CLAUDE_CODE_MCP_PROCESS", "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"];
     for (const name of [...names, "CLAUDE_CODE_RESUME_INTERRUPTED_TURN", "claude_code_mcp_depth"]) {

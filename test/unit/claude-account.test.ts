@@ -1,0 +1,88 @@
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterAll, beforeEach, expect, it } from "vitest";
+
+import { readAccount } from "../../src/claude/account.ts";
+
+/** The account that pays for a process, by variables and files. */
+
+const root = mkdtempSync(join(tmpdir(), "ccm-account-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+let folder: string;
+beforeEach(() => (folder = mkdtempSync(join(root, "config-"))));
+
+const SECRET = "sk-ant-oat01-secret";
+const account = async (variables: Record<string, string> = {}) =>
+  readAccount({ CLAUDE_CONFIG_DIR: folder, ...variables });
+const write = (name: string, content: unknown) =>
+  writeFileSync(join(folder, name), typeof content === "string" ? content : JSON.stringify(content));
+const LOGIN = "the Claude login of the configuration folder";
+
+it.each([
+  ["nobody has logged in", undefined],
+  ["the file is not JSON", "{"],
+  ["the account has no id", { oauthAccount: { accountUuid: 7 } }],
+  ["the file has another form", { oauthAccount: "x", env: 1 }],
+])("the account of a login is the configuration folder if %s", async (_, state) => {
+  if (state !== undefined) write(".claude.json", state);
+  const expected = { id: `folder:${folder}`, paidBy: LOGIN, configFolder: folder, hasWindows: true };
+  expect(await account()).toEqual(expected);
+});
+
+it("the account of a login is its uuid, also after another login in the same folder", async () => {
+  write(".claude.json", { oauthAccount: { accountUuid: "uuid-1" } });
+  expect(await account()).toEqual({ id: "account:uuid-1", paidBy: LOGIN, configFolder: folder, hasWindows: true });
+  write(".claude.json", { oauthAccount: { accountUuid: "uuid-2" } });
+  utimesSync(join(folder, ".claude.json"), 1, 1);
+  expect((await account()).id).toBe("account:uuid-2");
+});
+
+it("a login that pays by use has no windows", async () => {
+  write(".claude.json", { oauthAccount: { accountUuid: "uuid-1" }, primaryApiKey: SECRET });
+  expect(await account()).toMatchObject({ id: "account:uuid-1", hasWindows: false });
+});
+
+it.each<[string, Record<string, string>, string, boolean]>([
+  ["a token", { CLAUDE_CODE_OAUTH_TOKEN: SECRET }, "CLAUDE_CODE_OAUTH_TOKEN", true],
+  ["a key", { ANTHROPIC_API_KEY: SECRET, CLAUDE_CODE_OAUTH_TOKEN: "other" }, "ANTHROPIC_API_KEY", false],
+  ["a token of a gateway", { ANTHROPIC_AUTH_TOKEN: SECRET, ANTHROPIC_API_KEY: "k" }, "ANTHROPIC_AUTH_TOKEN", false],
+  ["a cloud", { CLAUDE_CODE_USE_BEDROCK: "1", AWS_SECRET_ACCESS_KEY: SECRET }, "Amazon Bedrock", false],
+  ["a cloud without a name", { CLAUDE_CODE_USE_MANTLE: "1", SECRET }, "CLAUDE_CODE_USE_MANTLE", false],
+])("the account of %s has an id that does not contain the credential", async (_, variables, paidBy, hasWindows) => {
+  write(".claude.json", { oauthAccount: { accountUuid: "uuid-1" } });
+  const found = await account(variables);
+  expect(found).toMatchObject({ paidBy, hasWindows, configFolder: folder });
+  expect(found.id).toMatch(/^[A-Z_]+:[0-9a-f]{32}$/);
+  expect(JSON.stringify(found)).not.toContain("secret");
+  expect(await account(variables)).toEqual(found);
+});
+
+it("two tokens are two accounts, whatever the folder", async () => {
+  const [one, other] = [
+    await account({ CLAUDE_CODE_OAUTH_TOKEN: "a" }),
+    await account({ CLAUDE_CODE_OAUTH_TOKEN: "b" }),
+  ];
+  expect(one.id).not.toBe(other.id);
+  folder = mkdtempSync(join(root, "config-"));
+  expect((await account({ CLAUDE_CODE_OAUTH_TOKEN: "a" })).id).toBe(one.id);
+});
+
+it("variables in the user's settings replace those of the process", async () => {
+  write("settings.json", { env: { ANTHROPIC_API_KEY: SECRET, ODD: 7 } });
+  expect(await account({ CLAUDE_CODE_OAUTH_TOKEN: "t" })).toMatchObject({
+    paidBy: "ANTHROPIC_API_KEY",
+    hasWindows: false,
+  });
+  expect(await account({ ANTHROPIC_API_KEY: "other" })).toEqual(await account());
+});
+
+it.each<[string, Record<string, string>, string]>([
+  ["a login", {}, "apiKeyHelper"],
+  ["a token", { CLAUDE_CODE_OAUTH_TOKEN: "t" }, "apiKeyHelper"],
+  ["a key", { ANTHROPIC_API_KEY: "k" }, "ANTHROPIC_API_KEY"],
+])("with `apiKeyHelper` in the settings and %s, the first of both pays: %j, %s", async (_, variables, paidBy) => {
+  write("settings.json", { apiKeyHelper: "get-key" });
+  expect(await account(variables)).toMatchObject({ paidBy, hasWindows: false });
+});
