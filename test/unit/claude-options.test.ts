@@ -17,9 +17,10 @@ const bare: Options = {
 };
 
 /** Options that `toSdkOptions` leaves out: limits are the engine's, and `env` is built by `childEnvironment`. */
-const ELSEWHERE = new Set(
-  "callerApproves env maxBudgetUsd onLost permissionRequestTimeoutMs sessionInitTimeoutMs timeout verify".split(" "),
-);
+const ELSEWHERE = new Set([
+  ..."callerApproves env maxBudgetUsd onLimit onLost permissionRequestTimeoutMs priority profile".split(" "),
+  ..."sessionInitTimeoutMs timeout verify".split(" "),
+]);
 
 /**
  * SDK options without a counterpart for callers: callbacks and objects, decisions of the engine or the operator, and synonyms.
