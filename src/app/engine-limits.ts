@@ -3,9 +3,9 @@ import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf, rulesOf } from "../config/approvals/settings.ts";
 import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
+import { findBudget } from "../config/budgets.ts";
 import { profilesOf } from "../config/profiles.ts";
 import type { FolderVerification } from "../config/verify.ts";
-import type { Budget } from "../domain/budget.ts";
 import { findProfile } from "../domain/profile.ts";
 import { type Verify, verifyOf } from "../domain/verification.ts";
 import type { EngineOptions } from "../engine/engine-node.ts";
@@ -38,22 +38,18 @@ export function limitsOf(config: Config, home: string): EngineOptions["limits"] 
 
 /** Returns the limits of a session on the use of accounts and on money, by its principal and its profile. */
 export function useOf(config: Config, { principal, spec }: Pick<SessionRecord, "principal" | "spec">): UsePolicy {
-  const { budgetUsdPerDay, limitWaitMaxMs: waitMaxMs, onLimit, planReserve: reserve, principals } = config;
+  const { limitWaitMaxMs: waitMaxMs, onLimit, planReserve: reserve } = config;
   const { profile: name = "" } = spec;
   const profile = findProfile(profilesOf(config)(principal), name);
-  const own = Object.hasOwn(principals, principal) ? principals[principal] : undefined;
-  const usdPerDay = own?.budgetUsdPerDay ?? budgetUsdPerDay;
+  const own = findBudget(config, { scope: "principal", name: principal });
+  const ofProfile = profile && findBudget(config, { scope: "profile", name });
   return {
     onLimit,
     waitMaxMs,
     marginMs: constants().limitMarginMs,
     reserve: profile?.planReserve ?? reserve,
-    budgets: [...budgetsOf("principal", principal, usdPerDay), ...budgetsOf("profile", name, profile?.budgetUsdPerDay)],
+    budgets: [own, ofProfile].filter((budget) => budget !== undefined),
   };
-}
-
-function budgetsOf(scope: Budget["scope"], name: string, usdPerDay: number | undefined): Budget[] {
-  return usdPerDay === undefined ? [] : [{ scope, name, usdPerDay }];
 }
 
 /** Returns the operator's verification of the deepest folder that contains `cwd`, by real paths, because links lead elsewhere. */

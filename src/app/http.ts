@@ -5,6 +5,7 @@ import { addressOf } from "../config/http.ts";
 import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
+import { namedBudgets } from "../config/budgets.ts";
 import { ConfigError } from "../config/error.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuthenticator, firstStartText } from "../http/auth/authenticator.ts";
@@ -93,7 +94,8 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const publicUrl = () =>
     (parts.local ? undefined : config.publicUrl) ?? origin.replace(WILDCARD_ADDRESS, "//localhost");
   const auth = await createHttpAuthenticator(parts, host, publicUrl);
-  const metrics = createMetrics({ version, gaugeSources: () => sessions.now, log });
+  const gaugeSources = () => sessions.now && { ...sessions.now, budgets: namedBudgets(config), now: Date.now };
+  const metrics = createMetrics({ version, gaugeSources, log });
   const connections = new Connections({ most: maxConnections || connectionLimit(), anonymousMs: ANONYMOUS_MS }, log);
   const app = createHttpApp({
     connections,

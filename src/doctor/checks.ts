@@ -4,6 +4,7 @@ import type { Check, Finding } from "./finding.ts";
 import { checkDisk, checkStateFolder, checkTemporary, checkTrust } from "./check-folders.ts";
 import type { Machine } from "./machine.ts";
 import { checkPackages } from "./packages.ts";
+import { checkPlan } from "./plan.ts";
 import { checkDaemons, checkLeftovers, checkPort, checkShims } from "./processes.ts";
 import { checkClaude, checkNode, checkSandbox, checkSettings } from "./check-runtime.ts";
 import { checkStore, STORE_MS } from "./store.ts";
@@ -17,6 +18,7 @@ export const CHECKS: readonly Check[] = [
   { id: "packages", subject: "the Agent SDK", ms: 30_000, find: checkPackages },
   { id: "state-folder", subject: "the state folder", ms: 5_000, find: checkStateFolder },
   { id: "store", subject: "the store", ms: STORE_MS + 5_000, find: checkStore },
+  { id: "plan", subject: "plan windows and budgets", ms: STORE_MS + 5_000, find: checkPlan },
   { id: "disk", subject: "the disk", ms: 10_000, find: checkDisk },
   { id: "temporary-files", subject: "temporary files", ms: 5_000, find: checkTemporary },
   { id: "daemons", subject: "daemons", ms: 10_000, find: checkDaemons },

@@ -78,7 +78,7 @@ export function createMachine(argv: readonly string[], environment: NodeJS.Proce
     packages,
     freeBytes,
     networkKindOf: findNetworkKind,
-    readStore,
+    readStore: readOnce(),
     sandboxProblem: async () => sandboxProblem(environment),
   };
 }
@@ -110,6 +110,12 @@ async function freeBytes(folder: string): Promise<number> {
 }
 
 const run = promisify(execFile);
+
+/** Shares a reading between checks, because it goes through the whole file. */
+function readOnce(): Machine["readStore"] {
+  let reading: Promise<StoreReport> | undefined;
+  return async (file, ms) => (reading ??= readStore(file, ms));
+}
 
 async function readStore(file: string, ms: number): Promise<StoreReport> {
   const program = fileURLToPath(new URL("./store-process.js", import.meta.url));

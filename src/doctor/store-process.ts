@@ -1,10 +1,12 @@
 import { statSync } from "node:fs";
 import { z } from "zod";
+import { budgetOfKey, dayIn, LEDGER_PREFIXES, localDay, windowsIn } from "../domain/ledger.ts";
 import { StoreError } from "../store/errors.ts";
 import { Connection } from "../store/sqlite/connect/connection.ts";
 import { openDatabase } from "../store/sqlite/connect/driver.ts";
 import { asStoreError } from "../store/sqlite/connect/faults.ts";
 import { checkSchema } from "../store/sqlite/connect/migrations.ts";
+import { listEntries } from "../store/sqlite/ledger.ts";
 import { getSession } from "../store/sqlite/sessions.ts";
 import type { StoreReport } from "./store-report.ts";
 
@@ -55,6 +57,21 @@ function hasDamagedEvents(db: Connection, sessionId: string): boolean {
   return db.get(sql, z.unknown(), { sessionId }) !== undefined;
 }
 
+/** Reads what the ledger says of accounts, and of budgets today. */
+function readLedger(db: Connection): Pick<Opened, "accounts" | "budgets"> {
+  const plans = listEntries(db, LEDGER_PREFIXES.account).toSorted((one, other) => other.at - one.at);
+  const accounts = plans.flatMap(({ key, value }) => {
+    const windows = windowsIn(value);
+    return windows ? [{ ...windows, id: key.slice(LEDGER_PREFIXES.account.length) }] : [];
+  });
+  const days = listEntries(db, `${LEDGER_PREFIXES.budget}${localDay(Date.now())}:`);
+  const budgets = days.flatMap(({ key, value }) => {
+    const { name, scope } = budgetOfKey(key) ?? {};
+    return name === undefined || scope === undefined ? [] : [{ name, scope, spentUsd: dayIn(value).spentUsd }];
+  });
+  return { accounts: accounts.slice(0, MAX_FINDINGS), budgets };
+}
+
 async function readStore(file: string): Promise<StoreReport> {
   const database = await openDatabase(file);
   try {
@@ -71,7 +88,9 @@ async function readStore(file: string): Promise<StoreReport> {
       sessions: hasTables ? Number(queryValue(db, "SELECT count(*) AS value FROM sessions")) : 0,
       ...(result !== "ok" && { damage: String(result) }),
       isChecked,
-      ...(hasTables ? findUnreadable(db) : { unreadable: [], lossy: [] }),
+      ...(hasTables
+        ? { ...findUnreadable(db), ...readLedger(db) }
+        : { unreadable: [], lossy: [], accounts: [], budgets: [] }),
     };
   } finally {
     database.close();

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AccountWindows } from "../domain/plan.ts";
 
 /** Output of `store-process.ts`. */
 export const StoreReport = z.discriminatedUnion("kind", [
@@ -13,6 +14,10 @@ export const StoreReport = z.discriminatedUnion("kind", [
     /** `unreadable`: sessions whose row cannot be read. `lossy`: sessions with unreadable events. A few of each. */
     unreadable: z.array(z.object({ id: z.string(), why: z.string(), isNewer: z.boolean() })),
     lossy: z.array(z.string()),
+    /** Windows of accounts, those reported last first. */
+    accounts: z.array(AccountWindows.extend({ id: z.string() })),
+    /** Spending of budgets today, USD. */
+    budgets: z.array(z.object({ scope: z.enum(["principal", "profile"]), name: z.string(), spentUsd: z.number() })),
   }),
   z.object({ kind: z.literal("fault"), fault: z.string(), message: z.string() }),
   z.object({ kind: z.literal("unknown"), reason: z.string() }),

@@ -28,6 +28,14 @@ export async function checkStore(machine: Machine): Promise<Finding[]> {
   return [reportFinding(store, report), ...(report.kind === "opened" ? rowFindings(store, report) : [])];
 }
 
+/** Reads the store for another check; resolves to `undefined` unless it is a file on a local disk that can be read. */
+export async function readOpened({ networkKindOf, readStore, store }: Machine) {
+  if (store === undefined || !existsSync(store) || (await networkKindOf(dirname(store))) !== undefined)
+    return undefined;
+  const report = await readStore(store, STORE_MS);
+  return report.kind === "opened" ? report : undefined;
+}
+
 /** Reports sessions that servers cannot read completely. */
 function rowFindings(store: string, { lossy, unreadable }: Extract<StoreReport, { kind: "opened" }>): Finding[] {
   const findings: Finding[] = [];

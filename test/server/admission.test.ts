@@ -52,7 +52,7 @@ describe("--max-live", () => {
     await other.close();
   });
 
-  it("a session waits with a notice while all processes are busy, and goes on when one is free", async () => {
+  it("a session waits while all processes are busy, with `priority` background behind all others, and goes on", async () => {
     const folder = world.folder();
     const gate = join(folder, "gate");
     const busy = [await start(server, untilFile(gate)), await start(server, untilFile(gate))];
@@ -67,7 +67,9 @@ describe("--max-live", () => {
     const [record] = (await server.call("claude_code_session", { action: "get", sessionId: waiting })).sessions;
     expect(record).toMatchObject({ status: "running", waiting: { kind: "slot" }, processLive: false });
 
+    const background = await start(server, ok, { advanced: { priority: "background" } });
     const second = await start(server, ok);
+    expect(await server.call("claude_code_check", poll(background))).toMatchObject({ waitingBefore: 2 });
     expect(await server.call("claude_code_check", poll(waiting))).toMatchObject({ waitingBefore: 0 });
     expect(await server.call("claude_code_check", poll(second))).toMatchObject({ waitingBefore: 1 });
     const stopped = await server.call("claude_code_session", { action: "interrupt", sessionId: second });
@@ -77,6 +79,7 @@ describe("--max-live", () => {
     writeFileSync(gate, "");
     expect(await server.end(waiting)).toMatchObject({ status: "idle", result: { result: "ok", isError: false } });
     for (const id of busy) expect(await server.end(id)).toMatchObject({ result: { result: "Gone on." } });
+    expect(await server.end(background)).toMatchObject({ status: "idle", result: { result: "ok" } });
     expect(runningSessions().length).toBeLessThanOrEqual(2);
   });
 });

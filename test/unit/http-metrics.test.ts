@@ -42,8 +42,10 @@ function addSample(line: string, [name, family]: [string, Family] = ["", { type:
 
 const warnings: string[] = [];
 const log = { warn: (message: string): void => void warnings.push(message) };
-const metricsOf = (gaugeSources?: GaugeSources): Metrics =>
-  createMetrics({ version: "1.2.3", gaugeSources: () => gaugeSources, log });
+const metricsOf = (store?: GaugeSources["store"], available = 0): Metrics => {
+  const sources = store && { store, spares: { available }, budgets: [], now: () => T0 };
+  return createMetrics({ version: "1.2.3", gaugeSources: () => sources, log });
+};
 
 /** Returns the server's own samples without prefix and without buckets. */
 async function samples(metrics: Metrics): Promise<Record<string, number>> {
@@ -183,20 +185,21 @@ async function usageOf(known: { pid: number; startedAt?: string }): Promise<{ me
   const state = { ...initialState(T0), process: { phase: "live", id: "1", since: T0, ...known } as const };
   const { record } = await store.rows.create(session({ state }));
   await store.leases.claim(record.id);
-  const reported = await samples(metricsOf({ store, spares: { available: 0 } }));
+  const reported = await samples(metricsOf(store));
   return { memory: reported["claude_resident_memory_bytes"]!, cpu: reported["claude_cpu_seconds"]! };
 }
 
 describe("gauges", () => {
   it("gauges report the sessions in the store and the running processes", async () => {
     const store = await node();
-    const metrics = metricsOf({ store, spares: { available: 2 } });
+    const metrics = metricsOf(store, 2);
     await store.rows.create(session({ state: failed }));
     const live = { phase: "live", id: "1", since: T0, pid: process.pid } as const;
     const waiting = { phase: "starting", id: "1", since: T0, waiting: true } as const;
     const states = [
       { turn, process: live, requests: [ASK, { ...ASK, kind: "question" as const }] },
       { process: waiting },
+      { turn, waiting: { kind: "usage_limit", since: T0 } as const },
     ];
     for (const state of states) {
       const { record } = await store.rows.create(session({ state: { ...initialState(T0), ...state } }));
@@ -209,7 +212,10 @@ describe("gauges", () => {
       'sessions{status="error"}': 1,
       'sessions{status="waiting_permission"}': 1,
       'sessions{status="idle"}': 1,
-      'sessions{status="running"}': 0,
+      'sessions{status="running"}': 1,
+      'sessions_waiting{kind="slot"}': 1,
+      'sessions_waiting{kind="usage_limit"}': 1,
+      'sessions_waiting{kind="budget"}': 0,
       'permission_requests_open{kind="permission"}': 1,
       'permission_requests_open{kind="question"}': 1,
       queue_length: 1,
@@ -234,7 +240,7 @@ describe("gauges", () => {
     let counts = 0;
     const count = async () => ((counts += 1), store.maintenance.count());
     const counting = { ...store, maintenance: { ...store.maintenance, count } };
-    const metrics = metricsOf({ store: counting, spares: { available: 0 } });
+    const metrics = metricsOf(counting);
     await Promise.all([metrics.text(), metrics.text(), metrics.text()]);
     await metrics.text();
     expect(counts).toBe(1);
@@ -242,7 +248,7 @@ describe("gauges", () => {
 
   it("gauges are omitted if the store cannot be read or does not exist yet; counters are still reported", async () => {
     const store = await node();
-    const broken = metricsOf({ store, spares: { available: 1 } });
+    const broken = metricsOf(store);
     await store.close();
     const [reported, before] = [await samples(broken), await samples(metricsOf())];
     expect(reported).toMatchObject({ store_up: 0, cost_usd_total: 0 });
@@ -259,7 +265,7 @@ describe("gauges", () => {
 describe("the text of the metrics", () => {
   it("the metrics follow the conventions of Prometheus, and contain no principal and no folder", async () => {
     const backend = await node();
-    const metrics = metricsOf({ store: backend, spares: { available: 0 } });
+    const metrics = metricsOf(backend);
     const store = withObserver(backend, (...args) => metrics.onAppended(...args));
     const { record } = await store.rows.create(session({ principal: "SECRET", spec: { cwd: "/SECRET" } }));
     const lease = await claimLease(store, record.id);
@@ -287,14 +293,7 @@ describe("the text of the metrics", () => {
     }
     const histograms = own.filter(([, { type }]) => type === "histogram").map(([name]) => name);
     expect(histograms.filter((name) => !name.endsWith("_seconds"))).toEqual([]);
-    expect([...labels].toSorted((a, b) => (a < b ? -1 : 1))).toEqual(
-      ["by", "category", "decision", "expected", "kind", "le", "method", "outcome"].concat([
-        "phase",
-        "reason",
-        "route",
-        "status",
-        "version",
-      ]),
-    );
+    const words = "by category decision expected kind le method outcome phase reason route status version";
+    expect([...labels].toSorted()).toEqual(words.split(" "));
   });
 });

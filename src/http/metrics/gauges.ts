@@ -1,16 +1,22 @@
 import { readFile } from "node:fs/promises";
 import type { Gauge } from "prom-client";
+import type { Budget } from "../../domain/budget.ts";
 import type { OpenRequest } from "../../domain/permission.ts";
-import { SessionStatus } from "../../domain/session.ts";
+import { SessionStatus, waitingOf } from "../../domain/session.ts";
+import { WaitingKind } from "../../domain/waiting.ts";
 import type { SessionBackend, SessionRecord, Spares } from "../../engine/ports.ts";
 import type { ScrapedGauges } from "./instruments.ts";
+import { readBudgets, readWindows } from "./plan-gauges.ts";
 
 /** Gauges that are read at each scrape: from the store, from /proc and from the spares. */
 
 /** Sources of the gauges: the sessions, and processes without a session. */
 export interface GaugeSources {
-  readonly store: Pick<SessionBackend, "leases" | "maintenance" | "nodeId">;
+  readonly store: Pick<SessionBackend, "leases" | "ledger" | "maintenance" | "nodeId">;
   readonly spares: Pick<Spares, "available">;
+  /** Budgets of users and profiles that the settings name. */
+  readonly budgets: readonly Budget[];
+  readonly now: () => number;
 }
 
 const REQUEST_KINDS = ["permission", "question"] as const;
@@ -20,12 +26,15 @@ const PHASES = ["starting", "live", "ending"] as const;
 interface ScrapeData {
   readonly counts: Awaited<ReturnType<GaugeSources["store"]["maintenance"]["count"]>>;
   readonly requests: readonly OpenRequest[];
+  readonly waits: readonly WaitingKind[];
   /** Processes that wait for a slot. */
   readonly waiting: number;
   /** Processes of this server. */
   readonly own: readonly FoundProcess[];
   readonly use: ResourceUse | undefined;
   readonly spares: number;
+  readonly windows: Awaited<ReturnType<typeof readWindows>>;
+  readonly budgets: Awaited<ReturnType<typeof readBudgets>>;
 }
 
 interface GaugeValue {
@@ -41,12 +50,21 @@ const VALUES: Readonly<Record<keyof ScrapedGauges, (found: ScrapeData) => readon
   sessions: ({ counts }) => SessionStatus.options.map((status) => ({ labels: { status }, value: counts[status] ?? 0 })),
   openRequests: ({ requests }) =>
     REQUEST_KINDS.map((kind) => ({ labels: { kind }, value: requests.filter((each) => each.kind === kind).length })),
+  waiting: ({ waits }) =>
+    WaitingKind.options.map((kind) => ({ labels: { kind }, value: waits.filter((each) => each === kind).length })),
   queue: ({ waiting }) => [{ value: waiting }],
   processes: ({ own }) =>
     PHASES.map((phase) => ({ labels: { phase }, value: own.filter((each) => each.phase === phase).length })),
   memory: ({ use }) => [{ value: use?.memoryBytes }],
   cpu: ({ use }) => [{ value: use?.cpuSeconds }],
   spares: ({ spares }) => [{ value: spares }],
+  planUsed: ({ windows }) => windows.map(({ labels, usedRatio: value }) => ({ labels, value })),
+  planReset: ({ windows }) => windows.map(({ labels, resetsAtS: value }) => ({ labels, value })),
+  planReported: ({ windows }) => windows.map(({ labels, reportedAtS: value }) => ({ labels, value })),
+  budgetSpent: ({ budgets }) => budgets.map(({ labels, spentUsd: value }) => ({ labels, value })),
+  budgetUnknown: ({ budgets }) => budgets.map(({ labels, unknownUsd: value }) => ({ labels, value })),
+  budgetReserved: ({ budgets }) => budgets.map(({ labels, reservedUsd: value }) => ({ labels, value })),
+  budgetLimit: ({ budgets }) => budgets.map(({ labels, limitUsd: value }) => ({ labels, value })),
 };
 
 const GAUGES = Object.keys(VALUES).filter(isScrapedGauge);
@@ -75,14 +93,18 @@ function isScrapedGauge(name: string): name is keyof ScrapedGauges {
   return Object.hasOwn(VALUES, name);
 }
 
-async function readSources({ spares, store }: GaugeSources): Promise<ScrapeData> {
-  const [counts, atWork] = await Promise.all([store.maintenance.count(), store.leases.atWork()]);
+async function readSources({ budgets, now, spares, store }: GaugeSources): Promise<ScrapeData> {
+  const { leases, ledger, maintenance } = store;
+  const [counts, atWork] = await Promise.all([maintenance.count(), leases.atWork()]);
   const processes = atWork.flatMap(processOf);
   const own = processes.filter(({ nodeId, waiting }) => !waiting && nodeId === store.nodeId);
   const known = own.flatMap(({ pid, startedAt }) => (pid === undefined ? [] : [{ pid, startedAt }]));
   return {
     counts,
     requests: atWork.flatMap(({ state }) => state.requests),
+    waits: atWork.flatMap(({ state }) => waitingOf(state)?.kind ?? []),
+    windows: await readWindows(ledger, now()),
+    budgets: await readBudgets(ledger, budgets, now()),
     waiting: processes.filter(({ waiting }) => waiting).length,
     own,
     use: await readUse(known),

@@ -3,8 +3,8 @@ import { FailureCategory, TurnOutcome } from "../../domain/turn.ts";
 import { TOKEN_KINDS } from "../../domain/usage.ts";
 
 /**
- * Lists all metrics. Label values are words of this server, never input of clients, so that they reveal nothing about sessions
- * and their cardinality is bounded. docs/observability.md is generated from this list.
+ * Lists all metrics. Label values are words of this server, of its settings or of the API, never input of clients, so that they
+ * reveal nothing about sessions and their cardinality is bounded. docs/observability.md is generated from this list.
  */
 
 const PREFIX = "claude_code_mcp_";
@@ -88,6 +88,11 @@ function scrapedGauges(registry: Registry) {
       "Open permission requests and questions, by kind, over all servers of the store.",
       ["kind"],
     ),
+    waiting: make.gauge(
+      "sessions_waiting",
+      "Sessions whose turn waits, by kind: at a limit, for a client's environment, or for a slot; over all servers of the store.",
+      ["kind"],
+    ),
     queue: make.gauge("queue_length", "Sessions waiting for a slot, over all servers of the store."),
     processes: make.gauge("claude_processes", "Claude Code processes of this server's sessions, by phase.", ["phase"]),
     memory: make.gauge(
@@ -99,6 +104,30 @@ function scrapedGauges(registry: Registry) {
       "CPU time used by the processes of `claude_processes` and their ended children, in seconds (Linux only).",
     ),
     spares: make.gauge("spares", "Spare Claude Code processes that no session has claimed."),
+    ...planGauges(registry),
+  };
+}
+
+/** Windows of plans and budgets of the present day, from the ledger. Read by plan-gauges.ts. */
+function planGauges(registry: Registry) {
+  const make = makers(registry);
+  const [account, budget] = [["account", "window"] as const, ["scope", "name"] as const];
+  return {
+    planUsed: make.gauge("plan_used_ratio", "Used share of a plan's window, 0 to 1; 0 after its reset.", account),
+    planReset: make.gauge("plan_reset_timestamp_seconds", "End of a plan's window, in seconds since 1970.", account),
+    planReported: make.gauge(
+      "plan_reported_timestamp_seconds",
+      "Time of the last report about a plan's window, in seconds since 1970.",
+      account,
+    ),
+    budgetSpent: make.gauge("budget_spent_usd", "Spending today, in US dollars, as estimated by Claude Code.", budget),
+    budgetUnknown: make.gauge(
+      "budget_unknown_price_usd",
+      "Part of `budget_spent_usd` for models whose price Claude Code does not know.",
+      budget,
+    ),
+    budgetReserved: make.gauge("budget_reserved_usd", "Reservations of running turns, in US dollars.", budget),
+    budgetLimit: make.gauge("budget_limit_usd", "Budget per day, in US dollars.", budget),
   };
 }
 

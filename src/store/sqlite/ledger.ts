@@ -30,6 +30,10 @@ export function readEntries(db: Connection, keys: readonly string[]): LedgerEntr
   return db.all(sql.read, Row, { keys: JSON.stringify(keys) });
 }
 
+export function listEntries(db: Connection, prefix: string): LedgerEntry[] {
+  return db.all(sql.list, Row, { from: prefix, to: `${prefix}\u{10ffff}` });
+}
+
 /** Applies changes in the present transaction. Throws `ConflictError` if an entry has another `rev`. */
 export function applyChanges(db: Connection, changes: readonly LedgerChange[], at: number): void {
   for (const { key, rev } of changes) {
@@ -52,7 +56,7 @@ interface Access {
 export function createLedger({ now, read, write }: Access): Ledger {
   return {
     read: async (keys) => read((db) => readEntries(db, keys)),
-    list: async (prefix) => read((db) => db.all(sql.list, Row, { from: prefix, to: `${prefix}\u{10ffff}` })),
+    list: async (prefix) => read((db) => listEntries(db, prefix)),
     apply: async (changes) => write((db) => applyChanges(db, changes, now())),
     update: async (key, change) =>
       write((db) => {
