@@ -136,8 +136,8 @@ export const Turn = z.object({
   isHeldBack: z.boolean().exactOptional(),
   /** Message that has sent the refused request again, which happens at most once for each refusal. */
   goneOn: z.string().exactOptional(),
-  /** Number of refusals at a limit one after the other. */
-  refusals: z.number().int().exactOptional(),
+  /** Refusals at a limit one after the other, without a good answer in between. `since`: time of the first. */
+  refusals: z.object({ count: z.number().int(), since: z.number() }).exactOptional(),
   /** Amounts reserved in budgets. */
   reserved: z.array(Reservation).exactOptional(),
   hasUnknownPrice: z.boolean().exactOptional(),

@@ -17,7 +17,9 @@ export const Waiting = z.object({
   until: z.number().exactOptional(),
   /** Time from the last input until the server looks again, ms; kept in step with `until`, whichever way the clock is set. */
   leftMs: z.number().exactOptional(),
-  /** Begin of the first wait of the turn, ms since the epoch, from which the maximum of a wait counts. */
+  /** True while the owner looks for an environment for the next process. */
+  isSearching: z.boolean().exactOptional(),
+  /** Begin of the wait, ms since the epoch. */
   since: z.number(),
 });
 export type Waiting = z.infer<typeof Waiting>;

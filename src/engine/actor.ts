@@ -6,10 +6,11 @@ import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { EffectRunner } from "./effects.ts";
 import { logWriteRefusal, messageOf } from "./ports/store.ts";
+import { readKnown, storeReports, wantedIn } from "./session/limits-reader.ts";
 import { refusalAtOwner } from "./session/check-prompt.ts";
-import { FencedError, isLoss, StoreTroubleError } from "./ports.ts";
+import { ConflictError, FencedError, isLoss, StoreTroubleError } from "./ports.ts";
 import { nextDeadline, stepAll, TRACELESS, type Arrival, type Happening, type Step } from "./step.ts";
-import { looksUnchanged } from "./step/time.ts";
+import { lineOf, looksUnchanged } from "./step/time.ts";
 
 const STORE_RETRY_MS = 1000;
 /** Number of uneventful lines after which the state is stored, because Claude Code streams text by the word. */
@@ -152,12 +153,14 @@ export class SessionActor {
     }
     let taken: Step;
     try {
-      taken = this.#stepped(batch);
+      await storeReports(this.#context, batch);
+      taken = await this.#stepped(batch);
       // Keeps a step without news (a sign of life) in memory until the next step with news.
       while (!(await this.#store(taken))) {
-        // Drops commands, because a refused command must not be carried out later.
-        taken = this.#stepped(batch.filter(({ type }) => type !== "command"));
-        await this.#pause(STORE_RETRY_MS);
+        // Drops commands after a failure, because a refused command must not be carried out later.
+        const isRefused = this.#trouble !== undefined;
+        taken = await this.#stepped(isRefused ? batch.filter(({ type }) => type !== "command") : batch);
+        if (isRefused) await this.#pause(STORE_RETRY_MS);
       }
     } catch (error) {
       return this.#giveUp(error);
@@ -176,23 +179,27 @@ export class SessionActor {
     }
   }
 
-  #stepped(batch: readonly Arrival[]): Step {
-    return stepAll(this.#state, batch, { counted: this.#counted, policy: this.#session.policy });
+  async #stepped(batch: readonly Arrival[]): Promise<Step> {
+    const known = await readKnown(this.#context, this.#session, {
+      state: this.#state,
+      wanted: wantedIn(batch, this.#state),
+    });
+    return stepAll(this.#state, batch, { counted: this.#counted, known, policy: this.#session.policy });
   }
 
   /**
    * Stores a step. If the write fails, returns false, stops Claude Code and refuses commands, because work that cannot be
    * recorded must stop. The caller retries; until the store accepts the write, every reader of the session gets the reason as
-   * an error.
+   * an error. Also returns false if the ledger has changed since the step has read it, and the caller steps again.
    */
-  async #store({ effects, events, state }: Step): Promise<boolean> {
+  async #store({ effects, events, ledger, state }: Step): Promise<boolean> {
     const tellsNothing = events.length === 0 && effects.length === 0 && looksUnchanged(this.#state, state);
     if (tellsNothing && lineOf(state) - this.#storedLine < LINES_BEHIND) return true;
     try {
       const { backend, clock, mask } = this.#context;
       const masked = events.map((event) => mask(event, this.#session.lease.sessionId));
       const acted = effects.some(({ type }) => !TRACELESS.has(type));
-      await backend.log.append(this.#session.lease, { events: masked, at: clock.now(), state, acted });
+      await backend.log.append(this.#session.lease, { events: masked, at: clock.now(), state, acted, ledger });
       this.#storedLine = lineOf(state);
       this.#trouble = undefined;
       this.#isLost = false;
@@ -200,6 +207,7 @@ export class SessionActor {
       this.#lines.clear();
       return true;
     } catch (error) {
+      if (error instanceof ConflictError) return false;
       if (error instanceof FencedError || this.#leaving) throw error;
       this.fail(error);
       return false;
@@ -290,8 +298,4 @@ export class SessionActor {
     const { sessionId } = this.#session.lease;
     this.#context.log.warn("session actor", { sessionId, error: messageOf(error) });
   }
-}
-
-function lineOf({ process }: SessionState): number {
-  return process.phase === "none" ? 0 : (process.line ?? 0);
 }

@@ -10,6 +10,7 @@ import { waitingNotice } from "./process-limiter.ts";
 import type { AgentProcess, AgentSignal, AgentStart, Judgement } from "./ports.ts";
 import { messageOf } from "./ports/store.ts";
 import { type EvidenceEffect, EvidenceRunner, isEvidenceEffect } from "./evidence-runner.ts";
+import { EnvironmentSearch, installMissing } from "./session/before-start.ts";
 import { findEnvironment, ENVIRONMENT_GONE } from "./session/environment.ts";
 import { readPermissionChanges, readSpokenMessages } from "./session/process-history.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
@@ -31,6 +32,14 @@ interface EffectRunnerOptions
   readonly post: (happening: Happening) => void;
 }
 
+/** Effects that end work of the process, or the process. */
+const SIGNALS = ["interrupt", "stop-tasks", "stop", "kill"] as const;
+type SignalType = (typeof SIGNALS)[number];
+
+function isSignal(effect: Effect): effect is EffectOf<SignalType> {
+  return SIGNALS.some((type) => type === effect.type);
+}
+
 /** Performs the effects of steps. No other code touches the session's process. */
 export class EffectRunner {
   readonly #options: EffectRunnerOptions;
@@ -38,6 +47,7 @@ export class EffectRunner {
   /** The last two processes, because an exited process still gets the acknowledgement of its exit. */
   #known: readonly { readonly id: string; readonly process: AgentProcess }[] = [];
   readonly evidence: EvidenceRunner;
+  readonly #search: EnvironmentSearch;
   #partial = "";
   /** Aborted to end the wait for a slot. */
   #leaveQueue = new AbortController();
@@ -45,10 +55,12 @@ export class EffectRunner {
   constructor(options: EffectRunnerOptions) {
     this.#options = options;
     this.evidence = new EvidenceRunner(options);
+    this.#search = new EnvironmentSearch(options);
   }
 
   async perform(effect: OutwardEffect, state: SessionState, stored: StoredBatch): Promise<void> {
     if (isEvidenceEffect(effect)) return this.#see(effect, state);
+    if (isSignal(effect)) return this.#signal(effect);
     switch (effect.type) {
       case "start":
         return this.#start(effect, state);
@@ -58,22 +70,26 @@ export class EffectRunner {
         return this.#endLeftover(effect);
       case "push":
         return this.#push(effect, stored);
+      case "send-again":
+        return this.#process?.sendAgain(effect.id);
+      case "find-environment":
+        return this.#search.begin(state, (id) => this.#tellEnvironment(effect.turnId, id));
       case "control":
         return void this.#control(effect);
       case "answer":
         return this.#answer(effect);
       case "answer-again":
         return this.#answerAgain(effect);
-      case "interrupt":
-        return this.#process?.interrupt();
-      case "stop-tasks":
-        return void effect.taskIds.map(async (taskId) => this.#ask({ do: "stop-task", taskId }));
-      case "stop":
-        this.#leaveQueue.abort();
-        return this.#process?.stop();
-      case "kill":
-        return this.kill();
     }
+  }
+
+  #signal(effect: EffectOf<SignalType>): void {
+    if (effect.type === "interrupt") return this.#process?.interrupt();
+    if (effect.type === "stop-tasks")
+      return void effect.taskIds.map(async (taskId) => this.#ask({ do: "stop-task", taskId }));
+    if (effect.type === "kill") return this.kill();
+    this.#leaveQueue.abort();
+    this.#process?.stop();
   }
 
   #answer({ decision, requestId }: EffectOf<"answer">): void {
@@ -133,7 +149,7 @@ export class EffectRunner {
   }
 
   #start(
-    { environmentId: wanted = "", first, processId, rerun, resumeAt }: EffectOf<"start">,
+    { environmentId: wanted = "", first, processId, rerun, resumeAt, sendsAgain }: EffectOf<"start">,
     state: SessionState,
   ): void {
     const { limiter, runtime, sessionId } = this.#options;
@@ -145,7 +161,7 @@ export class EffectRunner {
     const onSignal: AgentStart["onSignal"] = (signal, line) =>
       tell(signal.type === "started" && environmentId !== "" ? { ...signal, environmentId } : signal, line);
     const { signal: left } = this.#leaveQueue;
-    const admitted = this.#installed(environmentId, onSignal, left).then(async () =>
+    const admitted = installMissing(this.#options, environmentId, { onSignal, left }).then(async () =>
       limiter.acquireSlot(sessionId, left, (wait) => onSignal(waitingNotice(wait))),
     );
     // Ignores a rejection, because `runtime.start` reports it too.
@@ -161,6 +177,7 @@ export class EffectRunner {
       first,
       ...(rerun && { rerunOf: promptsOf(state).map(({ promptId }) => promptId) }),
       ...(resumeAt !== undefined && { resumeAt }),
+      ...(sendsAgain && { sendsAgain }),
     });
     this.#have(processId, process);
   }
@@ -193,6 +210,10 @@ export class EffectRunner {
     });
   }
 
+  #tellEnvironment(turnId: string, environmentId: string | undefined): void {
+    this.#options.post({ type: "environment", turnId, ...(environmentId !== undefined && { environmentId }) });
+  }
+
   #have(id: string, process: AgentProcess): void {
     this.#process = process;
     this.#known = [...this.#known.slice(-1), { id, process }];
@@ -219,23 +240,6 @@ export class EffectRunner {
       onPartial: (text) => (this.#partial = text),
       ...(origin && { origin }),
     };
-  }
-
-  /** Installs missing parts of Claude Code. A session given up meanwhile stops waiting, but other sessions may need them. */
-  async #installed(environmentId: string, onSignal: AgentStart["onSignal"], left: AbortSignal): Promise<void> {
-    const { runtime, spec: options } = this.#options;
-    let reported: number | undefined;
-    const given = new Promise<never>((_, reject) => {
-      left.addEventListener("abort", () => reject(new Error("The process was stopped before it started.")));
-    });
-    const installed = runtime.installMissing({ environmentId, options }, (now) => {
-      const percent = now - (now % PERCENT_STEP);
-      if (percent === reported || percent >= 100 || left.aborted) return;
-      reported = percent;
-      onSignal({ type: "installing", percent });
-    });
-    await Promise.race([installed, given]);
-    if (reported !== undefined) onSignal({ type: "installed" });
   }
 
   /** Reads the text from the event, which is in the log unless stored just now. */
@@ -284,9 +288,6 @@ export class EffectRunner {
     await this.#options.runtime.endLeftover({ processTag: processTagOf(this.#options.sessionId, processId), ...known });
   }
 }
-
-/** Step of reported progress, percent, because each report is an event of the session's log. */
-const PERCENT_STEP = 10;
 
 /** Follows the prompt, because the name of a skill counts only at the start of a prompt. */
 const PARTLY_DONE =

@@ -1,5 +1,6 @@
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionState } from "../domain/session.ts";
+import type { LedgerChange } from "./ports.ts";
 import type { Policy } from "./policy/policy.ts";
 import { onCommand } from "./step/commands.ts";
 import { onControlled } from "./step/control.ts";
@@ -8,6 +9,9 @@ import type { Draft, Effect, Happening, Input } from "./step/draft.ts";
 import { onAttached, onRecovered } from "./step/process.ts";
 import { policyOfTurn } from "./policy/turn-policy.ts";
 import { forgetSenders } from "./step/senders.ts";
+import { onEnvironment } from "./step/at-limit.ts";
+import { joinChanges, type Known, knownAfter, LedgerDraft, NOTHING_KNOWN } from "./step/ledger-draft.ts";
+import { settleBudgets } from "./step/limits.ts";
 import { onReach } from "./step/requests/requests.ts";
 import { suspendWhenIdle } from "./step/suspend.ts";
 import { onSignal } from "./step/signals.ts";
@@ -18,6 +22,7 @@ import { endNow, followRequest, onEvidence } from "./step/verify.ts";
 import { attend, elapseAttendance } from "./step/unattended.ts";
 
 export { nextDeadline } from "./step/deadlines.ts";
+export { type Known, NOTHING_KNOWN } from "./step/ledger-draft.ts";
 export { TRACELESS } from "./step/draft.ts";
 export type { ControlOutcome, Effect, Happening, Input, JudgedVerification } from "./step/draft.ts";
 
@@ -25,6 +30,7 @@ export interface Step {
   state: SessionState;
   events: SessionEvent[];
   effects: Effect[];
+  ledger: LedgerChange[];
 }
 
 /**
@@ -55,7 +61,7 @@ export interface Step {
  * time until the next deadline from the state. Signals of an earlier process are dropped, because a late exit must not end the
  * next turn.
  */
-export function step(before: SessionState, input: Input, policy: Policy): Step {
+export function step(before: SessionState, input: Input, policy: Policy, known: Known = NOTHING_KNOWN): Step {
   const state = structuredClone(before);
   const draft: Draft = {
     state,
@@ -63,12 +69,24 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
     effects: [],
     at: input.at,
     base: policy,
+    ledger: new LedgerDraft(known),
     get policy() {
       return policyOfTurn(policy, state);
     },
   };
   elapse(draft.state, input.elapsedMs, input.at);
   elapseAttendance(draft.state, input.elapsedMs, draft.policy);
+  takeInput(draft, input);
+  followRequest(draft);
+  if (!state.turn) settleBudgets(draft, undefined);
+  suspendWhenIdle(draft);
+  forgetSenders(state);
+  return { state: draft.state, events: draft.events, effects: draft.effects, ledger: draft.ledger.changes };
+}
+
+/** Handles one input. */
+function takeInput(draft: Draft, input: Input): void {
+  if (isNews(input)) return takeNews(draft, input);
   switch (input.type) {
     case "command":
       onCommand(draft, input.command, input);
@@ -81,35 +99,33 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
     case "controlled":
       onControlled(draft, input);
       break;
-    case "tick":
-      onTick(draft);
-      break;
     case "baseline":
     case "judged":
     case "verified":
     case "looked":
       onEvidence(draft, input);
       break;
-    case "attended":
-      attend(draft);
-      break;
-    case "reach":
-      onReach(draft, input.reach);
-      break;
-    case "recovered":
-      onRecovered(draft, input);
-      break;
-    case "attached":
-      onAttached(draft);
-      break;
-    case "shutdown":
-      onShutdown(draft);
+    case "environment":
+      onEnvironment(draft, input);
       break;
   }
-  followRequest(draft);
-  suspendWhenIdle(draft);
-  forgetSenders(state);
-  return { state: draft.state, events: draft.events, effects: draft.effects };
+}
+
+const NEWS = ["attached", "attended", "reach", "recovered", "shutdown", "tick"] as const;
+type News = Extract<Input, { type: (typeof NEWS)[number] }>;
+
+function isNews(input: Input): input is News {
+  return NEWS.some((type) => type === input.type);
+}
+
+/** Handles news of clients, of the owner and of the time. */
+function takeNews(draft: Draft, input: News): void {
+  if (input.type === "tick") onTick(draft);
+  else if (input.type === "attended") attend(draft);
+  else if (input.type === "reach") onReach(draft, input.reach);
+  else if (input.type === "recovered") onRecovered(draft, input);
+  else if (input.type === "attached") onAttached(draft);
+  else onShutdown(draft);
 }
 
 /** A happening with its arrival: `at` in ms since the epoch, for people; `tick` in ms of time awake, for time limits. */
@@ -119,16 +135,17 @@ export type Arrival = Happening & { readonly at: number; readonly tick: number }
 export function stepAll(
   state: SessionState,
   arrivals: readonly Arrival[],
-  { counted, policy }: { readonly counted: number; readonly policy: Policy },
+  { counted, known, policy }: { readonly counted: number; readonly known: Known; readonly policy: Policy },
 ): Step {
-  const taken: Step = { state, events: [], effects: [] };
+  const taken: Step = { state, events: [], effects: [], ledger: [] };
   let before = counted;
   for (const { tick, ...happening } of arrivals) {
-    const next = step(taken.state, { ...happening, elapsedMs: tick - before }, policy);
+    const next = step(taken.state, { ...happening, elapsedMs: tick - before }, policy, knownAfter(known, taken.ledger));
     before = tick;
     taken.state = next.state;
     taken.events.push(...next.events);
     taken.effects.push(...next.effects);
+    taken.ledger = joinChanges(taken.ledger, next.ledger);
   }
   return taken;
 }

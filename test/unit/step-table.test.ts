@@ -12,7 +12,7 @@ const ROWS = STATE_NAMES.flatMap((state) => (TABLE[state] ?? []).map((row) => [s
 describe("step", () => {
   it.each(ROWS)("in state %s, the input %s yields [%s] and the status %s", (name, input, told, status) => {
     const walk = walkTo(name);
-    const done = step(deepFreeze(walk.state), inputFor(walk, input), walk.policy);
+    const done = step(deepFreeze(walk.state), inputFor(walk, input), walk.policy, walk.known);
     expect([summarizeStep(done), statusOf(done.state)]).toEqual([told, status]);
   });
 
@@ -20,7 +20,7 @@ describe("step", () => {
     const walk = walkTo(name);
     const before = deepFreeze(walk.state);
     const broken = inputsFor(walk).flatMap(([input, each]) =>
-      findFaults(before, each, walk.policy, step(before, each, walk.policy)).map((fault) => `${input}: ${fault}`),
+      findFaults(before, each, walk, step(before, each, walk.policy, walk.known)).map((fault) => `${input}: ${fault}`),
     );
     expect(broken).toEqual([]);
   });
@@ -29,8 +29,15 @@ describe("step", () => {
     const walk = walkTo(name);
     const old = inputsFor(walk).filter(([input]) => input.endsWith("of an old process"));
     expect(old.length).toBeGreaterThan(10);
-    const nothing = (each: Input) => ({ state: aged(walk.state, each, walk.policy), events: [], effects: [] });
-    const heard = old.filter(([, each]) => !isDeepStrictEqual(step(walk.state, each, walk.policy), nothing(each)));
+    const nothing = (each: Input) => ({
+      state: aged(walk.state, each, walk.policy),
+      events: [],
+      effects: [],
+      ledger: [],
+    });
+    const heard = old.filter(
+      ([, each]) => !isDeepStrictEqual(step(walk.state, each, walk.policy, walk.known), nothing(each)),
+    );
     expect(heard.map(([input]) => input)).toEqual([]);
   });
 });

@@ -9,6 +9,9 @@ import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/re
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { CLIENT_GONE, closeSession, dropPrompt, interruptedBy, interruptTurn } from "./stop.ts";
+import { onContinue } from "./at-limit.ts";
+import { limitText, startLimit } from "./limits.ts";
+import { mayHoldBack } from "./waits.ts";
 import { replyToRetry, KEYS_KEPT, noteKey } from "./keys.ts";
 import { hasRoom, mayTake, noteEnvironment, noteReach, queuedPrompt, senderOf } from "./senders.ts";
 import { extend, answerObjection } from "./requests/approval-chain.ts";
@@ -39,7 +42,9 @@ type ChangedInput = Pick<Extract<Input, { type: "command" }>, "isMasked" | "judg
  */
 function mustRunOnce(command: Command): boolean {
   if (command.kind === "control") return command.data.request.do === "rewind" && !command.data.request.dryRun;
-  return command.kind === "interrupt" || command.kind === "queue" || command.kind === "extend";
+  return (
+    command.kind === "continue" || command.kind === "interrupt" || command.kind === "queue" || command.kind === "extend"
+  );
 }
 
 export function onCommand(draft: Draft, command: Command, changed: ChangedInput = {}): void {
@@ -66,7 +71,7 @@ function carryOut(draft: Draft, command: Command, changed: ChangedInput): void {
     case "verify":
       return onVerify(draft, command);
     case "continue":
-      return refuse(draft, command, "INVALID_ARGUMENT", "The last turn of the session did not end at a limit.");
+      return onContinue(draft, command);
     case "prompt":
       return onPrompt(draft, command);
     case "answer":
@@ -154,15 +159,21 @@ function promptObjection(draft: Draft, prompt: CommandOf<"prompt">["data"], send
     const advice = "Wait for its end with claude_code_check (until: end), or send it with whenBusy queue or steer.";
     return { code: "SESSION_BUSY", message: `The session is busy with another prompt. ${advice}` };
   }
-  if (!mayTake(draft, sender)) {
-    const objection = strictTermsObjection(draft, prompt);
-    if (objection) return objection;
-  }
+  const isEnough = mayTake(draft, sender);
+  const objection = limitObjection(draft, prompt) ?? (isEnough ? undefined : strictTermsObjection(draft, prompt));
+  if (objection) return objection;
   const full = "are waiting already. Wait until one has run.";
   if (state.queue.length >= MAX_QUEUE) return { code: "SESSION_BUSY", message: `${String(MAX_QUEUE)} prompts ${full}` };
   return hasRoom(state, sender)
     ? undefined
     : { code: "SESSION_BUSY", message: `Prompts of too many clients with terms of their own ${full}` };
+}
+
+/** Returns the objection to a prompt whose turn would start now, but for a limit of the operator. */
+function limitObjection(draft: Draft, prompt: CommandOf<"prompt">["data"]): Refusal | undefined {
+  const limit = draft.state.turn ? undefined : startLimit(draft);
+  if (!limit || mayHoldBack(draft, prompt, limit)) return undefined;
+  return { code: "SESSION_BUSY", message: limitText(limit) };
 }
 
 /** Returns the objection to a prompt that needs a process under stricter terms than the running process. */
@@ -181,8 +192,8 @@ function strictTermsObjection(
 }
 
 /** True if the running turn accepts another prompt: not being stopped, and with a live process. */
-function canSteer({ process, turn }: SessionState): boolean {
-  return turn !== null && !turn.stopping && !turn.pending && process.phase === "live";
+function canSteer({ process, turn, waiting }: SessionState): boolean {
+  return turn !== null && !waiting && !turn.stopping && !turn.pending && process.phase === "live";
 }
 
 /** Runs or drops held prompts, as the caller decides. */

@@ -3,6 +3,8 @@ import type { SessionState } from "../../domain/session.ts";
 import type { Turn } from "../../domain/running-turn.ts";
 import { policyOfTurn } from "../policy/turn-policy.ts";
 import type { Policy } from "../policy/policy.ts";
+import { lookAtWait } from "./at-limit.ts";
+import { waitLeftMs } from "./waits.ts";
 import { denyRequest } from "./requests/requests.ts";
 import { expireSession } from "./stop.ts";
 import type { Draft } from "./draft.ts";
@@ -21,7 +23,7 @@ type Due =
   | { kind: "turn"; turn: Turn; reason: LimitReason }
   | { kind: "kill"; turn: Turn }
   | { kind: "go-on" | "settle"; turn: Turn }
-  | { kind: "idle" | "unattended" | "unattended-over" };
+  | { kind: "wait" | "idle" | "unattended" | "unattended-over" };
 /** `leftMs`: time awake until the deadline is due, ms. */
 type Deadline = Due & { leftMs: number };
 
@@ -36,7 +38,13 @@ function deadlines(state: SessionState, base: Policy): Deadline[] {
   const { idleMs, process, turn } = state;
   const unattended = unattendedDue(state, policy);
   if (unattended) found.push(unattended);
-  if (turn) found.push(...turnDeadlines(state, turn, policy));
+  const waitMs = waitLeftMs(state);
+  if (waitMs !== undefined) found.push({ leftMs: waitMs, kind: "wait" });
+  if (turn && state.waiting) {
+    // A session that is not kept would end with its process.
+    const isIdle = process.phase === "live" && state.background.length === 0 && !policy.ephemeral;
+    if (isIdle) found.push({ leftMs: policy.idleProcessMs - idleMs, kind: "idle" });
+  } else if (turn) found.push(...turnDeadlines(state, turn, policy));
   else if (process.phase === "live" && state.background.length === 0) {
     found.push({ leftMs: policy.idleProcessMs - idleMs, kind: "idle" });
   } else if (process.phase === "starting") {
@@ -125,6 +133,9 @@ export function onTick(draft: Draft): void {
         break;
       case "settle":
         giveUpSettling(draft, deadline.turn);
+        break;
+      case "wait":
+        lookAtWait(draft);
         break;
       case "idle":
         closeIdleProcess(draft);

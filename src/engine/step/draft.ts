@@ -9,6 +9,7 @@ import type { Reach } from "../../domain/attendance.ts";
 import type { Receipt, Snapshot } from "../../domain/receipt.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { Policy } from "../policy/policy.ts";
+import type { LedgerDraft } from "./ledger-draft.ts";
 import type { AgentSignal, CheckOutcome, JudgedCommand, Judgement } from "../ports.ts";
 
 /** Everything that can happen to a session. */
@@ -26,6 +27,8 @@ export type Happening =
   | { type: "verified"; turnId: string; number: number; outcome: CheckOutcome }
   /** `seen` is absent if the log of the turn could not be read. */
   | { type: "looked"; turnId: string; number: number; seen?: { receipt: Receipt; after: Snapshot } }
+  /** Environment record for the process of a turn that goes on after a wait; absent if no client has one at present. */
+  | { type: "environment"; turnId: string; environmentId?: string }
   | { type: "tick" }
   /** A client waits on, reads or follows the session. */
   | { type: "attended" }
@@ -61,13 +64,25 @@ export type ControlOutcome = { ok: true; data: JsonObject } | { ok: false; refus
 /** Actions of the actor after `state` and `events` are stored. */
 export type Effect =
   /** `environmentId`: record of the client whose prompt needs the process; `undefined` for the server's own environment. */
-  | { type: "start"; processId: string; first: boolean; rerun: boolean; resumeAt?: string; environmentId?: string }
+  | {
+      type: "start";
+      processId: string;
+      first: boolean;
+      rerun: boolean;
+      sendsAgain?: true;
+      resumeAt?: string;
+      environmentId?: string;
+    }
   /** Go on with the process of a dead owner. */
   | { type: "reattach"; processId: string }
   /** End the leftover process of a dead owner. Later effects wait until it is gone. */
   | { type: "end-leftover"; processId: string; pid?: number; startedAt?: string }
   /** The event holds the text of the prompt. `partlyDone`: the prompt ran before, but Claude Code has no record of the run. */
   | { type: "push"; promptId: string; eventId: number; partlyDone?: true }
+  /** Send the request that the API has refused at a limit once more. */
+  | { type: "send-again"; id: string }
+  /** Find an environment record for the process of a waiting turn, now or as soon as a client has one. */
+  | { type: "find-environment"; turnId: string }
   | { type: "control"; commandId: string; by: string; request: ControlRequest }
   | { type: "answer"; requestId: string; decision: Decision }
   /** The process has repeated an answered request. The event holds the answer. */
@@ -92,10 +107,11 @@ export type Effect =
 
 /**
  * Effects without a trace outside the server: a crash of the machine may take back what led to them. The next owner repeats a
- * look and an assessment.
+ * look, an assessment and a search.
  */
 export const TRACELESS: ReadonlySet<Effect["type"]> = new Set([
   "reply",
+  "find-environment",
   "baseline",
   "judge",
   "look",
@@ -113,6 +129,7 @@ export interface Draft {
   readonly base: Policy;
   /** Policy of the running turn, otherwise of the last turn. */
   readonly policy: Policy;
+  readonly ledger: LedgerDraft;
 }
 
 /** Adds an event and returns its id in the log. */

@@ -6,7 +6,7 @@ import type { AgentResult } from "../../domain/turn.ts";
 /** Words for the ends of turns. */
 
 /** Outcome of a turn, without the figures of `turn.ended`. */
-export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "code" | "message">;
+export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "code" | "limit" | "message">;
 
 export function outcomeOf(result: AgentResult): NonNullable<Turn["last"]> {
   if (result.failure) {
@@ -14,6 +14,8 @@ export function outcomeOf(result: AgentResult): NonNullable<Turn["last"]> {
     return { outcome: "failed", errorSubtype, category, message };
   }
   if (!result.isError) return { outcome: "done" };
+  const { limit } = result;
+  if (limit) return { outcome: "failed", errorSubtype: "usage_limit", category: "limit", limit };
   if (result.terminalReason?.startsWith("aborted")) return { outcome: "interrupted", errorSubtype: "interrupted" };
   const errorSubtype = result.subtype === "success" ? (result.terminalReason ?? "error") : result.subtype;
   return { outcome: "failed", errorSubtype, ...(result.category && { category: result.category }) };
@@ -37,7 +39,7 @@ export function stoppedEnding(reason: LimitReason, by: string): Ending {
         outcome: "failed",
         errorSubtype: "error_max_budget_usd",
         category: "limit",
-        message: "The turn has spent its budget (maxBudgetUsd) and was ended.",
+        message: "The turn has spent its budget (maxBudgetUsd, or its share of the day's budget) and was ended.",
       };
     case "interrupt":
       return { outcome: "interrupted", errorSubtype: "interrupted", message: `The turn was interrupted by ${by}.` };

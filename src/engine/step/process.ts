@@ -1,6 +1,7 @@
 import { promptsOf, type SessionState } from "../../domain/session.ts";
 import type { QueuedPrompt, Turn } from "../../domain/running-turn.ts";
 import type { AgentSignal } from "../ports.ts";
+import { lookAtWait, waitAgain } from "./at-limit.ts";
 import { noteEnvironment } from "./senders.ts";
 import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft, type Happening } from "./draft.ts";
@@ -123,6 +124,8 @@ function onExited(draft: Draft, { code, signal, error, subtype }: SignalOf<"exit
   endBackground(draft);
   // A prompt may have waited for the end of background work.
   if (!turn) return ephemeral ? expireSession(draft) : runNext(draft);
+  // The wait goes on without a process.
+  if (state.waiting && !ephemeral) return lookAtWait(draft);
   if (turn.settling) return ephemeral ? expireSession(draft, turn.settling.ending) : undefined;
   if (turn.pending && !finished && !ephemeral) return runPending(draft, turn, before.policy);
   const died = () => diedEnding(before.phase, turn, { code, signal, error, subtype });
@@ -174,10 +177,22 @@ export function onRecovered(draft: Draft, { environmentId, mayStart = false, why
   if (environmentId !== undefined) noteEnvironment(draft.state, environmentId);
   dropClientBoundPrompts(draft);
   const { turn } = draft.state;
+  if (turn && draft.state.waiting && !draft.policy.ephemeral) return recoverWait(draft);
   const wasOver = turn?.settling !== undefined;
   if (!mayStart || !startAgain(draft)) endLost(draft, why === undefined ? DIED : `${DIED} ${why}`);
   // The exit of its process closes a session that is not kept.
   if (turn && wasOver && draft.state.turn === turn) settleAgain(draft, turn);
+}
+
+/** Takes a waiting turn over. The refused request is still the last of the conversation, with or without its process. */
+function recoverWait(draft: Draft): void {
+  const { process } = draft.state;
+  if (process.phase !== "none") {
+    endLeftover(draft, process);
+    emitExit(draft, process, { code: null, signal: null, error: DIED });
+    draft.state.process = { phase: "none" };
+  }
+  waitAgain(draft);
 }
 
 const DIED = "The server that ran it has died.";
@@ -216,6 +231,7 @@ export function onAttached(draft: Draft): void {
   if (process.phase === "ending") effects.push({ type: "stop" });
   else if (turn) resend(draft, turn);
   if (turn) settleAgain(draft, turn);
+  waitAgain(draft);
 }
 
 const OWNER_CHANGED =
@@ -231,6 +247,7 @@ function resend(draft: Draft, turn: Turn): void {
     if (stopping.killed || !isLeft) draft.effects.push({ type: stopping.killed ? "kill" : "interrupt" });
     return;
   }
+  if (turn.goneOn !== undefined) draft.effects.push({ type: "send-again", id: turn.goneOn });
   for (const prompt of promptsOf(draft.state)) {
     // On a rerun Claude Code goes on by itself, unless it was given the prompt.
     const isGiven = !turn.rerun || turn.given === true || prompt.promptId !== turn.prompt?.promptId;

@@ -97,7 +97,8 @@ export function noteEnvironment(state: SessionState, environmentId = ""): void {
 /** Drops senders without a waiting or running prompt. Called after each step. */
 export function forgetSenders(state: SessionState): void {
   if (!state.senders) return;
-  const used = new Set([...state.queue, ...promptsOf(state), state].map(({ sender }) => sender));
+  const refused = state.refused?.prompt ? [state.refused.prompt] : [];
+  const used = new Set([...state.queue, ...promptsOf(state), ...refused, state].map(({ sender }) => sender));
   const left = Object.entries(state.senders).filter(([name]) => used.has(name));
   if (left.length === 0) delete state.senders;
   else state.senders = Object.fromEntries(left);

@@ -8,7 +8,9 @@ import { stopTurn } from "./deadlines.ts";
 import { isEndedBySelf, stopSubagents } from "./subagents.ts";
 import { countCost, isUnattendedOver } from "./unattended.ts";
 import { isProcessSignal, onProcessSignal } from "./process.ts";
-import { addCost, addResult, beginTurn, runNext } from "./turn.ts";
+import { onRefused } from "./at-limit.ts";
+import { budgetOf, weeklyLimit } from "./limits.ts";
+import { addCost, addResult, beginTurn, holdQueue, runNext } from "./turn.ts";
 import { endingOf } from "./endings.ts";
 import { goOn, settleTurn } from "./verify.ts";
 import type { Turn } from "../../domain/running-turn.ts";
@@ -40,7 +42,7 @@ export function onSignal(draft: Draft, signal: AgentSignal): void {
     case "spent":
       return onSpent(draft, signal);
     case "plan":
-      return undefined;
+      return onPlan(draft, signal);
     case "prompt-settled":
       return onPromptSettled(draft, signal);
     case "background":
@@ -72,6 +74,8 @@ function isNews({ state }: Draft, signal: AgentSignal): signal is Exclude<AgentS
 function onBusy(draft: Draft, { id }: SignalOf<"busy">): void {
   const { process, turn } = draft.state;
   goOn(draft);
+  // Claude Code asks the model by itself, so the refused request is no longer the last.
+  if (turn && !turn.isHeldBack) delete draft.state.waiting;
   if (!turn && process.phase !== "ending") beginTurn(draft, id);
 }
 
@@ -79,7 +83,9 @@ function onIdle(draft: Draft, { agents = [] }: SignalOf<"idle">): void {
   const { turn } = draft.state;
   // The exit of a killed process ends the turn. Ended here, the next prompt would go to the dying process.
   if (turn?.awaiting.length !== 0 || turn.stopping?.killed || turn.settling) return;
+  if (draft.state.waiting) return;
   if (agents.length > 0 && endingOf(turn).outcome !== "done") stopSubagents(draft, turn, agents);
+  else if (turn.last?.limit && !turn.stopping) onRefused(draft, turn, turn.last.limit);
   else settleTurn(draft, turn);
 }
 
@@ -91,6 +97,20 @@ function onMessage(draft: Draft, { message, toolUseId }: SignalOf<"message">): v
   if (!state.turn || state.turn.pending) return;
   state.turn.lastToolUseId = toolUseId;
   if (isUnattendedOver(draft)) stopTurn(draft, state.turn, "unattended");
+  if (weeklyLimit(draft)) holdAndStop(draft, state.turn, "plan_reserve");
+}
+
+/** Stops a turn whose requests are paid beyond the plan, unless the operator's reserve allows that. */
+function onPlan(draft: Draft, { report }: SignalOf<"plan">): void {
+  const { reserve } = draft.policy.use;
+  const { turn } = draft.state;
+  if (report.isUsingOverage && reserve && !reserve.allowOverage && turn) holdAndStop(draft, turn, "overage");
+}
+
+function holdAndStop(draft: Draft, turn: Turn, reason: "overage" | "plan_reserve"): void {
+  if (turn.stopping || turn.settling || turn.pending) return;
+  holdQueue(draft);
+  stopTurn(draft, turn, reason);
 }
 
 function onResult(draft: Draft, { message, result }: SignalOf<"result">): void {
@@ -193,8 +213,8 @@ function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, {
 /** Stops a turn that has spent `budgetUsd`. Each prompt has the budget anew; Claude Code's own count is per process. */
 function checkBudget({ at, effects, policy, state }: Draft, turn: Turn, costUsdTotal: number): void {
   const spent = turn.costUsd + Math.max(0, costUsdTotal - state.reportedCostUsd);
-  if (policy.budgetUsd === undefined || spent < policy.budgetUsd || turn.stopping || turn.pending || turn.settling)
-    return;
+  const budgetUsd = budgetOf(policy, turn);
+  if (budgetUsd === undefined || spent < budgetUsd || turn.stopping || turn.pending || turn.settling) return;
   turn.stopping = { reason: "budget", by: "server", at, forMs: 0, killed: false };
   effects.push({ type: "interrupt" });
 }

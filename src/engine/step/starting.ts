@@ -22,6 +22,8 @@ export function lookBefore({ effects, policy, state: { turn } }: Draft): void {
 
 interface StartOptions {
   readonly rerun: boolean;
+  /** Set for a process that only sends the refused request again. */
+  readonly sendsAgain?: true;
   readonly resumeAt?: string;
   /** Environment record of the requesting client, for a start without a prompt. */
   readonly environmentId?: string | undefined;
@@ -52,7 +54,8 @@ export function startProcess(
 
 /** Starts the process again after its owner died during the start. `before.since` keeps the place in the queue for a slot. */
 export function restartProcess(draft: Draft, turn: Turn, before: { again: number; since: number }): void {
-  const how = { rerun: turn.rerun, ...(turn.prompt && resumeAtOf(turn.prompt)) };
+  const again = turn.goneOn === undefined ? turn.prompt && resumeAtOf(turn.prompt) : { sendsAgain: true as const };
+  const how = { rerun: turn.rerun, ...again };
   startProcess(draft, how, { ...before, again: before.again + 1 });
 }
 

@@ -1,5 +1,6 @@
 import type { SessionState } from "../../domain/session.ts";
 import type { Turn } from "../../domain/running-turn.ts";
+import { endWait } from "./at-limit.ts";
 import { emit, type Draft } from "./draft.ts";
 import { endProcess } from "./starting.ts";
 import { endTurn, holdQueue } from "./turn.ts";
@@ -59,6 +60,7 @@ export function interruptTurn(
   if (turn.stopping) return;
   const { at, effects, state } = draft;
   if (holdsQueue) holdQueue(draft);
+  if (state.waiting) return endWait(draft, turn, interruptedBy(by));
   settleAllRequests(draft, "cancel");
   // A session that waits for a slot has no process to interrupt yet.
   const waits = state.process.phase === "starting" && state.process.waiting === true;

@@ -2,6 +2,7 @@ import type { OpenRequest } from "../../domain/permission.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { Turn } from "../../domain/running-turn.ts";
 import type { Draft } from "./draft.ts";
+import { elapseWait } from "./waits.ts";
 
 /**
  * Counts time in a session. The owner measures its time awake and passes it with each input; everything with a time limit
@@ -13,10 +14,11 @@ const SET_BY_MS = 1000;
 
 /** Adds `ms` of time awake to the clocks of the state. */
 export function elapse(state: SessionState, ms: number, at: number): void {
-  const { requests, process, turn } = state;
+  const { requests, process, turn, waiting } = state;
   state.idleMs += ms;
   if (process.phase === "starting") process.startingMs = (process.startingMs ?? 0) + ms;
-  if (turn) elapseTurn(turn, ms, requests.length > 0 || waitsForSlot(state));
+  if (turn) elapseTurn(turn, ms, requests.length > 0 || waitsForSlot(state) || waiting !== undefined);
+  elapseWait(state, at);
   for (const request of requests) elapseRequest(request, ms, at);
 }
 
@@ -57,6 +59,11 @@ export function shownTime(before: number, now: number): number {
 export function restartIdleClock({ at, state }: Draft): void {
   state.idleSince = at;
   state.idleMs = 0;
+}
+
+/** Returns the last line of the process that the state covers. */
+export function lineOf({ process }: SessionState): number {
+  return process.phase === "none" ? 0 : (process.line ?? 0);
 }
 
 /** True if readers without an event see no change of transcript id, wait for a slot and times of open requests. */

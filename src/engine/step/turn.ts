@@ -6,6 +6,8 @@ import type { AgentResult } from "../../domain/turn.ts";
 import type { Verify } from "../../domain/verification.ts";
 import { roundUsd } from "../../domain/usage.ts";
 import { outcomeOf, type Ending } from "./endings.ts";
+import { type HeldBack, limitText, reserveBudgets, settleBudgets, startLimit, weeklyLimit } from "./limits.ts";
+import { heldEnding, holdBack, mayHoldBack } from "./waits.ts";
 import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
 import { mayTake, findSender, noteLastSender } from "./senders.ts";
@@ -15,15 +17,18 @@ import { restartIdleClock } from "./time.ts";
 /** Maximum number of warnings kept for a turn. */
 const MAX_WARNINGS = 5;
 
+interface TurnStart {
+  readonly prompt?: QueuedPrompt;
+  readonly verify?: Verify | "own";
+  /** Limit that holds the turn back, so that nothing is reserved for it yet. */
+  readonly limit?: HeldBack | undefined;
+}
+
 /**
  * Begins a turn of `prompt`, of a verification on demand (`verify`), or of Claude Code itself, which starts from the folders as
  * the last receipt has seen them.
  */
-export function beginTurn(
-  draft: Draft,
-  id: string,
-  { prompt, verify }: { readonly prompt?: QueuedPrompt; readonly verify?: Verify | "own" } = {},
-): Turn {
+export function beginTurn(draft: Draft, id: string, { limit, prompt, verify }: TurnStart = {}): Turn {
   const { at, state } = draft;
   const promptIds = prompt ? [prompt.promptId] : [];
   const origin = prompt ? "prompt" : verify ? "verify" : "self";
@@ -47,15 +52,45 @@ export function beginTurn(
     costUsd: 0,
   };
   state.turn = turn;
+  delete state.waiting;
+  delete state.refused;
+  if (!limit) reserveBudgets(draft, turn);
   if (prompt) noteLastSender(state, prompt);
   else lookBefore(draft);
   return turn;
 }
 
-/** Begins the turn of `prompt` and hands the prompt to Claude Code. Starts a process if there is none. */
-export function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
+/** Begins the turn of `prompt` and hands the prompt to Claude Code, unless a limit holds the prompt back. */
+function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
+  const limit = startLimit(draft);
+  if (limit && !mayHoldBack(draft, prompt, limit)) return keepPrompt(draft, prompt, limit);
+  const turn = beginTurn(draft, prompt.promptId, { prompt, limit });
+  if (limit) holdBack(draft, turn, limit);
+  else startTurn(draft, turn);
+}
+
+/** Keeps a prompt that may not start: held until the caller replies. A prompt that ends with its client fails. */
+function keepPrompt(draft: Draft, prompt: QueuedPrompt, limit: HeldBack): void {
+  const { at, state } = draft;
+  if (prompt.limits?.endWithClient)
+    return endTurn(draft, beginTurn(draft, prompt.promptId, { prompt, limit }), heldEnding(limit));
+  state.queue.unshift(prompt);
+  holdQueue(draft);
+  state.waiting = { ...limit, since: at };
+  const message = `${limitText(limit)} Waiting prompts are held: release them after that, or reply.`;
+  emit(draft, { type: "notice", data: { kind: "waiting", message, details: { ...limit } } });
+}
+
+/** Hands the prompt of a turn that has begun to Claude Code. Starts a process if there is none. */
+export function startTurn(draft: Draft, turn: Turn): void {
+  const { prompt } = turn;
+  if (!prompt) return;
+  if (turn.isHeldBack) {
+    delete turn.isHeldBack;
+    delete draft.state.waiting;
+    reserveBudgets(draft, turn);
+  }
   const isEnough = mayTake(draft, findSender(draft.state, prompt));
-  const turn = beginTurn(draft, prompt.promptId, { prompt });
   // A running process cannot go back in the conversation (`resumeAt`) or take stricter terms, so another process is needed.
   if (prompt.resumeAt !== undefined || !isEnough) endProcess(draft);
   if (draft.state.process.phase === "ending") turn.pending = true;
@@ -133,6 +168,7 @@ export function addResult(draft: Draft, result: AgentResult, eventId: number): v
   turn.numTurns += result.numTurns;
   turn.durationApiMs += result.durationApiMs;
   turn.awaiting = turn.awaiting.filter((promptId) => !result.promptIds.includes(promptId));
+  noteRefusal(draft, turn, result);
   // Claude Code had already ended the turn.
   if (turn.stopping?.reason === "subagents") return;
   if (result.text !== "" || turn.resultEventId === undefined) turn.resultEventId = eventId;
@@ -141,6 +177,14 @@ export function addResult(draft: Draft, result: AgentResult, eventId: number): v
   const warnings = [...new Set([...(turn.warnings ?? []), ...(result.warnings ?? [])])];
   if (warnings.length > 0) turn.warnings = warnings.slice(0, MAX_WARNINGS);
   turn.last = outcomeOf(result);
+}
+
+/** Counts refusals in a row, and notes that the message which has sent the request again is answered. */
+function noteRefusal({ at }: Draft, turn: Turn, { hasUnknownPrice, limit, promptIds }: AgentResult): void {
+  if (turn.goneOn !== undefined && promptIds.includes(turn.goneOn)) delete turn.goneOn;
+  if (hasUnknownPrice) turn.hasUnknownPrice = true;
+  if (limit) turn.refusals = { count: (turn.refusals?.count ?? 0) + 1, since: turn.refusals?.since ?? at };
+  else delete turn.refusals;
 }
 
 /** Adds the increase of Claude Code's cumulative cost, USD. */
@@ -184,8 +228,10 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
       sessionCostUsd: state.totals.costUsd,
     },
   });
+  settleBudgets(draft, turn);
   state.turn = null;
   state.lastOutcome = ending.outcome;
+  noteLimit(draft, turn, ending);
   if (turn.receiptEventId === undefined) delete state.lastReceiptEventId;
   else state.lastReceiptEventId = turn.receiptEventId;
   if (draft.policy.receipts || turn.verification) draft.effects.push({ type: "forget", turnId: turn.id });
@@ -195,6 +241,17 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
   runNext(draft);
 }
 
+/** Notes what holds the session back, and the refused request that `continue` can send again. */
+function noteLimit(draft: Draft, turn: Turn, { errorSubtype }: Ending): void {
+  const { state } = draft;
+  delete state.waiting;
+  const weekly = errorSubtype === "plan_reserve" ? weeklyLimit(draft) : undefined;
+  if (weekly) state.waiting = { ...weekly, since: draft.at };
+  // Another message, or a decision to send the request again, would be behind the refusal.
+  if (!turn.last?.limit || turn.goneOn !== undefined || turn.awaiting.length > 0) return;
+  state.refused = { ...turn.last.limit, ...(turn.prompt && { prompt: turn.prompt }) };
+}
+
 const EMPTY_ANSWER = "Claude answered with no text. Read the events for what was done, or ask again.";
 
 function warningsOf({ isEmpty = false, warnings = [] }: Turn, { outcome }: Ending): string[] {
@@ -202,11 +259,19 @@ function warningsOf({ isEmpty = false, warnings = [] }: Turn, { outcome }: Endin
 }
 
 /** Never reruns a turn lost twice, because the turn itself may kill Claude Code. */
-export function mayRerun({ policy, state }: Draft, turn: Turn, { outcome }: Ending): boolean {
+export function mayRerun(draft: Draft, turn: Turn, { outcome }: Ending): boolean {
+  const { policy, state } = draft;
   const isForbidden = state.suspendReason === "forbidden";
   // A turn whose work is over was not to be run again when it ended.
-  if (turn.settling) return false;
-  return outcome === "lost" && policy.onLost === "resume" && !turn.rerun && !state.closed && !isForbidden;
+  if (turn.settling || turn.goneOn !== undefined) return false;
+  return (
+    outcome === "lost" &&
+    policy.onLost === "resume" &&
+    !turn.rerun &&
+    !state.closed &&
+    !isForbidden &&
+    !startLimit(draft)
+  );
 }
 
 /** Holds waiting prompts after a stop or a loss, until the caller releases them. */

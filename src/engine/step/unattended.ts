@@ -22,9 +22,11 @@ export function elapseAttendance(state: SessionState, ms: number, { unattended }
   if (attendance.work && isRunning(state)) attendance.work.leftMs -= ms;
 }
 
-/** True if a turn runs, and waits neither for a decision nor for a slot. */
-function isRunning({ process, requests, turn }: SessionState): boolean {
-  return turn !== null && requests.length === 0 && !(process.phase === "starting" && process.waiting === true);
+/** True if a turn runs, and waits for no decision, slot or limit. */
+function isRunning({ process, requests, turn, waiting }: SessionState): boolean {
+  return (
+    turn !== null && !waiting && requests.length === 0 && !(process.phase === "starting" && process.waiting === true)
+  );
 }
 
 /** Returns the next deadline: the session becomes unattended, or its time for unattended work is over. */

@@ -7,6 +7,7 @@ import { judgeCommands, type CommandsVerdict } from "../policy/judge-commands.ts
 import { rememberedRule } from "./requests/ruling.ts";
 import { openRequest, settleAllRequests, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft, type Happening } from "./draft.ts";
+import { budgetOf } from "./limits.ts";
 import { enterPhase, lookAndEnd, onBaseline, onLooked, turnInPhase } from "./look.ts";
 import { hasRoom, mayTake, noteEnvironment, noteLastSender, noteReach, noteSender, senderOf } from "./senders.ts";
 import { endProcess, startProcess } from "./starting.ts";
@@ -161,8 +162,9 @@ function redText(red: VerifiedCommand | undefined, message = "the commands could
 }
 
 /** Returns the bound that a repair would pass: of the turn's cost, or of unattended work. */
-function boundPassed(draft: Draft, { costUsd }: Turn): LimitReason | undefined {
-  const { budgetUsd } = draft.policy;
+function boundPassed(draft: Draft, turn: Turn): LimitReason | undefined {
+  const { costUsd } = turn;
+  const budgetUsd = budgetOf(draft.policy, turn);
   if (budgetUsd !== undefined && costUsd >= budgetUsd) return "budget";
   return isUnattendedOver(draft) ? "unattended" : undefined;
 }

@@ -1,7 +1,8 @@
 import type { EventType, SessionEvent } from "../../../src/domain/event.ts";
 import type { SessionState } from "../../../src/domain/session.ts";
 import type { Policy } from "../../../src/engine/policy/policy.ts";
-import type { Effect, Input } from "../../../src/engine/step.ts";
+import type { LedgerChange } from "../../../src/engine/ports.ts";
+import type { Effect, Input, Known } from "../../../src/engine/step.ts";
 
 /** Step that invariants judge: its input and its outcome. */
 export interface Case {
@@ -9,8 +10,10 @@ export interface Case {
   readonly after: SessionState;
   readonly input: Input;
   readonly policy: Policy;
+  readonly known: Known;
   readonly events: readonly SessionEvent[];
   readonly effects: readonly Effect[];
+  readonly ledger: readonly LedgerChange[];
 }
 
 /** True if the invariant holds. */

@@ -30,8 +30,13 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
   "the state takes at most 16 KiB": ({ after }) => Buffer.byteLength(JSON.stringify(after)) <= STATE_BYTES,
   "a repeated step from the state as JSON has an equal result": (the) => {
     const before: SessionState = JSON.parse(JSON.stringify(the.before));
-    const again = step(before, the.input, the.policy);
-    return isDeepStrictEqual(again, { state: the.after, events: the.events, effects: the.effects });
+    const again = step(before, the.input, the.policy, the.known);
+    return isDeepStrictEqual(again, {
+      state: the.after,
+      events: the.events,
+      effects: the.effects,
+      ledger: the.ledger,
+    });
   },
   "the last event id grows by the number of events": ({ before, after, events }) =>
     after.lastEventId === before.lastEventId + events.length,
@@ -212,10 +217,10 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const due = nextDeadline(after, policy);
     return due === undefined || Number.isFinite(due);
   },
-  "repeated ticks at one time leave nothing overdue": ({ input, after, policy }) => {
+  "repeated ticks at one time leave nothing overdue": ({ input, after, known, policy }) => {
     if (input.type !== "tick") return true;
     let state = after;
-    for (let n = 0; n < 4; n += 1) state = step(state, { ...input, elapsedMs: 0 }, policy).state;
+    for (let n = 0; n < 4; n += 1) state = step(state, { ...input, elapsedMs: 0 }, policy, known).state;
     const due = nextDeadline(state, policy);
     return due === undefined || due > 0;
   },
@@ -225,9 +230,14 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
 };
 
 /** Returns the names of the invariants that the step breaks. */
-export function findFaults(before: SessionState, input: Input, policy: Policy, done: Step): string[] {
-  const { state: after, events, effects } = done;
-  const the = { before, after, input, policy, events, effects };
+export function findFaults(
+  before: SessionState,
+  input: Input,
+  { known, policy }: Pick<Case, "known" | "policy">,
+  done: Step,
+): string[] {
+  const { state: after, events, effects, ledger } = done;
+  const the = { before, after, input, known, policy, events, effects, ledger };
   return Object.keys(INVARIANTS).filter((name) => !INVARIANTS[name]?.(the));
 }
 

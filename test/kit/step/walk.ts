@@ -7,7 +7,10 @@ import type { ShimRef } from "../../../src/domain/process.ts";
 import { initialState, type SessionState, type SessionStatus, statusOf } from "../../../src/domain/session.ts";
 import type { AgentResult } from "../../../src/domain/turn.ts";
 import { UNLIMITED_USE, type Policy } from "../../../src/engine/policy/policy.ts";
-import type { AgentSignal } from "../../../src/engine/ports.ts";
+import type { JsonObject } from "../../../src/domain/json.ts";
+import type { Account } from "../../../src/domain/plan.ts";
+import type { AgentSignal, LedgerEntry } from "../../../src/engine/ports.ts";
+import type { Known } from "../../../src/engine/step/ledger-draft.ts";
 import { type Effect, type Happening, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
 import { deepFreeze, findFaults } from "./invariants.ts";
 
@@ -106,6 +109,14 @@ export const SHIM: ShimRef = {
   keepMs: 300_000,
 };
 
+/** Account of every session. */
+export const ACCOUNT: Account = {
+  id: "account:ann",
+  paidBy: "the Claude login of the configuration folder",
+  configFolder: "/home/ann/.claude",
+  hasWindows: true,
+};
+
 /** An input with its time by the system clock. */
 export type Moment = Happening & { at: number };
 
@@ -121,7 +132,9 @@ export class Walk {
   heardAt = T0;
   /** Offset of the system clock, ms; `at` is without this offset. */
   clockOffsetMs = 0;
-  last: Step = { state: initialState(T0), events: [], effects: [] };
+  last: Step = { state: initialState(T0), events: [], effects: [], ledger: [] };
+  /** Entries of the ledger, which a step changes. */
+  ledger: LedgerEntry[] = [];
   readonly log: StoredEvent[] = [];
   readonly policy: Policy;
   #commands = 0;
@@ -138,10 +151,21 @@ export class Walk {
     const input = { ...withElapsed(this.heardAt, moment), at: moment.at + this.clockOffsetMs };
     this.heardAt = Math.max(this.heardAt, moment.at);
     const before: SessionState = deepFreeze(JSON.parse(JSON.stringify(this.state)));
-    this.last = step(before, input, this.policy);
-    assert.deepEqual(findFaults(before, input, this.policy, this.last), [], `invariants that ${input.type} breaks`);
+    this.last = step(before, input, this.policy, this.known);
+    assert.deepEqual(findFaults(before, input, this, this.last), [], `invariants that ${input.type} breaks`);
     for (const event of this.last.events) this.log.push({ ...event, id: this.log.length + 1, at: input.at });
     this.state = this.last.state;
+    for (const { key, rev, value } of this.last.ledger) if (value) this.enter(key, value, rev + 1);
+    return this;
+  }
+
+  /** Ledger as an actor reads it before a step. */
+  get known(): Known {
+    return { accountId: ACCOUNT.id, day: "2026-11-28", dayEndsAt: T0 + 86_400_000, entries: this.ledger };
+  }
+
+  enter(key: string, value: JsonObject, rev = 1): this {
+    this.ledger = [...this.ledger.filter((entry) => entry.key !== key), { key, value, rev, at: this.at }];
     return this;
   }
 

@@ -1,0 +1,60 @@
+import { optionsOf, type SessionState } from "../../domain/session.ts";
+import { MAX_TIMER_MS } from "../../domain/timer.ts";
+import type { ActorContext, ActorSession } from "../actor-context.ts";
+import type { AgentStart } from "../ports.ts";
+import { findEnvironment } from "./environment.ts";
+
+/** Preparations of a session's process: installation of missing parts, and the search for an environment. */
+
+interface Place extends Pick<ActorContext, "runtime">, Pick<ActorSession, "principal" | "spec"> {}
+
+/** Installs missing parts of Claude Code. A session given up meanwhile stops waiting, but other sessions may need them. */
+export async function installMissing(
+  { runtime, spec: options }: Place,
+  environmentId: string,
+  { left, onSignal }: { readonly left: AbortSignal; readonly onSignal: AgentStart["onSignal"] },
+): Promise<void> {
+  let reported: number | undefined;
+  const given = new Promise<never>((_, reject) => {
+    left.addEventListener("abort", () => reject(new Error("The process was stopped before it started.")));
+  });
+  const installed = runtime.installMissing({ environmentId, options }, (now) => {
+    const percent = now - (now % PERCENT_STEP);
+    if (percent === reported || percent >= 100 || left.aborted) return;
+    reported = percent;
+    onSignal({ type: "installing", percent });
+  });
+  await Promise.race([installed, given]);
+  if (reported !== undefined) onSignal({ type: "installed" });
+}
+
+/** Step of reported progress, percent, because each report is an event of the session's log. */
+const PERCENT_STEP = 10;
+
+/** Finds an environment for the process of a turn that goes on after a wait. */
+export class EnvironmentSearch {
+  readonly #place: Place;
+  #isRunning = false;
+
+  constructor(place: Place) {
+    this.#place = place;
+  }
+
+  /** Calls `tell` with a record now, or with `undefined`, and again once a client of the session's identity connects. */
+  begin(state: SessionState, tell: (environmentId: string | undefined) => void): void {
+    const { principal, runtime, spec } = this.#place;
+    const { environmentId: wanted = "" } = state.senders?.[state.turn?.prompt?.sender ?? ""] ?? {};
+    const found = findEnvironment(runtime.environments, { principal, spec, state }, wanted);
+    tell(found);
+    if (found !== undefined || this.#isRunning || !state.identity) return;
+    this.#isRunning = true;
+    const about = { principal, options: optionsOf(spec, state) };
+    void this.#wait(runtime.environments.find(state.identity, about, MAX_TIMER_MS), tell);
+  }
+
+  async #wait(found: Promise<string | undefined>, tell: (environmentId: string) => void): Promise<void> {
+    const id = await found;
+    this.#isRunning = false;
+    if (id !== undefined) tell(id);
+  }
+}

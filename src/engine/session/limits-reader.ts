@@ -1,0 +1,115 @@
+import { accountKey, budgetKey, endOfDay, localDay, windowsIn } from "../../domain/ledger.ts";
+import { type Account, mergeReport } from "../../domain/plan.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { QueuedPrompt } from "../../domain/running-turn.ts";
+import { AppError } from "../../domain/error.ts";
+import { initialState, optionsOf, type SessionState } from "../../domain/session.ts";
+import type { ActorContext, ActorSession } from "../actor-context.ts";
+import type { AgentSignal } from "../ports.ts";
+import { messageOf } from "../ports/store.ts";
+import { type Arrival, type Known, NOTHING_KNOWN } from "../step.ts";
+import type { ServerTerms } from "../policy/operator.ts";
+import { UNLIMITED_USE, type Policy } from "../policy/policy.ts";
+import { LedgerDraft } from "../step/ledger-draft.ts";
+import { limitText, startLimit } from "../step/limits.ts";
+import { mayHoldBack } from "../step/waits.ts";
+import { findEnvironment } from "./environment.ts";
+import type { PlannedSession } from "./records.ts";
+
+/** Reads the entries of the ledger that the next step of a session may need, and stores what its process reports of the plan. */
+
+interface Session extends Pick<ActorSession, "principal" | "spec"> {
+  readonly policy: Pick<Policy, "use">;
+}
+
+type PlanSignal = Extract<AgentSignal, { type: "plan" }>;
+
+/** Stores reports in `batch`, so that a step of any session of the account counts with them. */
+export async function storeReports({ backend, clock, log }: ActorContext, batch: readonly Arrival[]): Promise<void> {
+  for (const arrival of batch) {
+    if (arrival.type !== "signal" || arrival.signal.type !== "plan") continue;
+    await storeReport(backend.ledger, arrival.signal, clock.now()).catch((error: unknown) =>
+      log.warn("a report on the plan was not stored", { error: messageOf(error) }),
+    );
+  }
+}
+
+async function storeReport(
+  ledger: ActorContext["backend"]["ledger"],
+  { account, report }: Pick<PlanSignal, "account" | "report">,
+  at: number,
+): Promise<void> {
+  if (report.windows.length === 0) return;
+  await ledger.update(accountKey(account.id), (value) => mergeReport(windowsIn(value), account, { report, at }));
+}
+
+interface Moment {
+  readonly state: SessionState;
+  /** Environment records of clients whose prompt may start a process, the most likely first. */
+  readonly wanted: readonly string[];
+}
+
+type Place = Pick<ActorContext, "backend" | "clock" | "runtime">;
+
+/** Returns the entries for the next step: its account's, if a reserve or a wait asks for it, and its budgets'. */
+export async function readKnown(place: Place, session: Session, { state, wanted }: Moment): Promise<Known> {
+  const { backend, clock } = place;
+  const { budgets, reserve } = session.policy.use;
+  const reserved = state.turn?.reserved ?? [];
+  const asksForPlan = reserve !== undefined || state.waiting !== undefined;
+  if (!asksForPlan && budgets.length === 0 && reserved.length === 0) return NOTHING_KNOWN;
+  const now = clock.now();
+  const day = localDay(now);
+  const account = asksForPlan ? await accountOf(place.runtime, session, { state, wanted }) : undefined;
+  const keys = [
+    ...budgets.map((budget) => budgetKey(budget, day)),
+    ...reserved.map(({ key }) => key),
+    ...(account ? [accountKey(account.id)] : []),
+  ];
+  const entries = await backend.ledger.read([...new Set(keys)]);
+  return { accountId: account?.id, day, dayEndsAt: endOfDay(now), entries };
+}
+
+/** Returns the environment records that prompts in `batch` and in the queue name. */
+export function wantedIn(batch: readonly Arrival[], { process, queue, senders }: SessionState): string[] {
+  if (process.phase !== "none") return [];
+  const given = batch.flatMap((arrival) =>
+    arrival.type === "command" && "environmentId" in arrival.command.data
+      ? (arrival.command.data.environmentId ?? [])
+      : [],
+  );
+  const queued = queue.flatMap(({ sender = "" }) => senders?.[sender]?.environmentId ?? []);
+  return [...given.slice(-1), ...queued.slice(0, 1)];
+}
+
+/** Returns the account of the session's process, or of the process that a prompt would start. */
+async function accountOf(
+  { environments }: Place["runtime"],
+  { principal, spec }: Session,
+  { state, wanted }: Moment,
+): Promise<Account | undefined> {
+  const environmentId = findEnvironment(environments, { principal, spec, state }, ...wanted);
+  if (environmentId === undefined) return undefined;
+  return environments.accountOf(environmentId, principal, optionsOf(spec, state));
+}
+
+/** Throws SESSION_BUSY if a limit of the operator would keep the first turn of a new session from starting. */
+export async function checkFirstTurn(
+  { useOf, ...place }: Place & ServerTerms & { readonly environmentId: string },
+  {
+    identity,
+    inherited,
+    principal,
+    spec,
+  }: Pick<PlannedSession, "identity" | "inherited" | "spec"> & { readonly principal: Principal },
+  prompt: Pick<QueuedPrompt, "limits">,
+): Promise<void> {
+  const at = place.clock.now();
+  const use = useOf?.({ principal, spec }) ?? UNLIMITED_USE;
+  const state = { ...initialState(at), identity, ...inherited };
+  const session = { principal, spec, policy: { use } };
+  const known = await readKnown(place, session, { state, wanted: [place.environmentId] });
+  const policy = { use, onLimit: spec.onLimit };
+  const limit = startLimit({ at, policy, ledger: new LedgerDraft(known) });
+  if (limit && !mayHoldBack({ at, policy }, prompt, limit)) throw new AppError("SESSION_BUSY", limitText(limit));
+}

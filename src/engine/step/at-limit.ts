@@ -1,0 +1,190 @@
+import type { CommandOf } from "../../domain/command.ts";
+import type { Refusal } from "../../domain/error.ts";
+import { accountKey, windowsIn } from "../../domain/ledger.ts";
+import { type PlanLimit, usedPercent, windowName } from "../../domain/plan.ts";
+import type { Turn } from "../../domain/running-turn.ts";
+import type { Waiting } from "../../domain/waiting.ts";
+import { accept, emit, refuse, type Draft, type Happening } from "./draft.ts";
+import { endingOf, type Ending } from "./endings.ts";
+import { limitText, startLimit } from "./limits.ts";
+import { lookAndEnd } from "./look.ts";
+import { hasRoom, mayTake, noteEnvironment, noteReach, noteSender, senderOf } from "./senders.ts";
+import { endProcess, lookBefore, startProcess } from "./starting.ts";
+import { restartIdleClock } from "./time.ts";
+import { beginTurn, startTurn } from "./turn.ts";
+import { attend } from "./unattended.ts";
+import { beginWait, heldEnding, heldWait, marginOf, waitsAtLimits } from "./waits.ts";
+
+/**
+ * Turns that stand still at a limit: refused by the API until a window of the plan resets, or held back by the operator's
+ * reserve or budget. The decision to send a refused request again is stored before it is sent, so that it is sent at most once.
+ */
+
+/** Wait after a refusal whose reset is unknown or past, and after the second of several in a row, ms; doubled for each further. */
+const BACKOFF_MS = 60_000;
+
+/** Ends, or holds, a turn whose last request the API has refused at a limit of the plan. */
+export function onRefused(draft: Draft, turn: Turn, limit: PlanLimit): void {
+  const { at, policy } = draft;
+  const { count = 1, since = at } = turn.refusals ?? {};
+  const until = againAt(draft, limit, { count, id: turn.id });
+  if (!waitsAtLimits(policy, turn.prompt) || until - since > policy.use.waitMaxMs) {
+    return lookAndEnd(draft, turn, endingOf(turn));
+  }
+  restartIdleClock(draft);
+  beginWait(draft, { kind: "usage_limit", window: limit.window, until, since: at });
+}
+
+/** Returns the time to send the request again: after the reset, and not before a back-off if a clock may be wrong. */
+function againAt(
+  { at, policy }: Pick<Draft, "at" | "policy">,
+  { resetsAt = 0 }: PlanLimit,
+  { count, id }: { readonly count: number; readonly id: string },
+): number {
+  const isSoon = resetsAt <= at || count > 1;
+  const backoff = isSoon ? at + Math.min(BACKOFF_MS, 4 * policy.use.marginMs) * 2 ** (count - 1) : 0;
+  return Math.max(resetsAt + marginOf(policy, id), backoff);
+}
+
+/** Looks whether the wait is over, or its end has moved. */
+export function lookAtWait(draft: Draft): void {
+  const { at, state } = draft;
+  const { process, turn, waiting } = state;
+  if (!turn || !waiting || waiting.isSearching || process.phase === "ending") return;
+  const next = turn.isHeldBack ? stillHeld(draft, turn) : { ...waiting, ...movedEnd(draft, turn, waiting) };
+  if (next?.until !== undefined && next.until > at) return waitOn(draft, turn, next);
+  if (process.phase !== "none") return goOn(draft, turn);
+  waiting.isSearching = true;
+  draft.effects.push({ type: "find-environment", turnId: turn.id });
+}
+
+function stillHeld(draft: Draft, turn: Turn): Omit<Waiting, "since"> | undefined {
+  const limit = startLimit(draft);
+  return limit && heldWait(draft, turn, limit);
+}
+
+/** Waits on, unless the new end is further away than the operator lets turns wait. */
+function waitOn(draft: Draft, turn: Turn, waiting: Omit<Waiting, "since">): void {
+  const { policy, state } = draft;
+  const { since = draft.at } = state.waiting ?? {};
+  const isTooLong = (waiting.until ?? 0) - (turn.refusals?.since ?? since) > policy.use.waitMaxMs;
+  if (!isTooLong) return beginWait(draft, { ...waiting, since });
+  const limit = turn.isHeldBack ? startLimit(draft) : undefined;
+  endWait(draft, turn, limit ? heldEnding(limit) : endingOf(turn));
+}
+
+/** Returns the end of a wait for a reset if newer reports of other processes of the account have moved it. */
+function movedEnd(draft: Draft, turn: Turn, { since, window = "" }: Waiting): Pick<Waiting, "until"> {
+  const { at, ledger, policy } = draft;
+  const { accountId } = ledger.known;
+  const account = accountId === undefined ? undefined : windowsIn(ledger.glance(accountKey(accountId)));
+  const found = account?.windows[window];
+  if (!account || !found || found.at <= since || found.resetsAt === undefined) return {};
+  if (found.source !== "rejection" && usedPercent(account, window, at) < 100) return { until: at };
+  return { until: found.resetsAt + marginOf(policy, turn.id) };
+}
+
+/** Goes on with an environment for the process, or waits for a client that has one. */
+export function onEnvironment(draft: Draft, input: Extract<Happening, { type: "environment" }>): void {
+  const { environmentId, turnId } = input;
+  const { state } = draft;
+  const { process, turn, waiting } = state;
+  if (!turn || !waiting || turn.id !== turnId || process.phase !== "none") return;
+  if (environmentId === undefined)
+    return beginWait(draft, { kind: "environment", isSearching: true, since: waiting.since });
+  noteEnvironment(state, environmentId);
+  goOn(draft, turn);
+}
+
+/** Begins the search for an environment anew at an owner that has taken the session over. */
+export function waitAgain({ effects, state: { turn, waiting } }: Draft): void {
+  if (turn && waiting?.isSearching) effects.push({ type: "find-environment", turnId: turn.id });
+}
+
+function goOn(draft: Draft, turn: Turn): void {
+  if (!turn.isHeldBack) return sendAgain(draft, turn);
+  const limit = startLimit(draft);
+  if (limit) return waitOn(draft, turn, heldWait(draft, turn, limit));
+  startTurn(draft, turn);
+}
+
+/** Stores the decision to send the refused request again, and has it sent. */
+function sendAgain(draft: Draft, turn: Turn): void {
+  const { effects, state } = draft;
+  const id = messageId(turn, state.lastEventId + 1);
+  emit(draft, { type: "notice", data: { kind: "waiting", message: AGAIN, details: { messageId: id } } });
+  delete state.waiting;
+  turn.goneOn = id;
+  turn.awaiting.push(id);
+  turn.clock.silentMs = 0;
+  if (state.process.phase === "none") {
+    startProcess(draft, { rerun: false, sendsAgain: true, environmentId: state.environmentId });
+  } else lookBefore(draft);
+  effects.push({ type: "send-again", id });
+}
+
+const AGAIN = "The request that the API has refused is sent once more, unchanged.";
+
+/** Derives an id that no other message of the session has, from the event of the decision. */
+function messageId({ id, prompt }: Turn, eventId: number): string {
+  const [, tail = "-0000-4000-8000-000000000000"] = UUID.exec(prompt?.promptId ?? id) ?? [];
+  return `${eventId.toString(16).padStart(8, "0")}${tail}`;
+}
+
+const UUID = /^[\da-f]{8}(-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12})$/i;
+
+/** Ends a waiting turn, which has no work that could be stopped. */
+export function endWait(draft: Draft, turn: Turn, ending: Ending): void {
+  delete draft.state.waiting;
+  lookAndEnd(draft, turn, ending);
+}
+
+/** Sends the refused request of the last turn again, as a turn of the same prompt. */
+export function onContinue(draft: Draft, command: CommandOf<"continue">): void {
+  const { state } = draft;
+  const { turnId } = command.data;
+  const cursor = state.lastEventId + 1;
+  if (state.turn?.id === turnId) return accept(draft, command, state.turn.eventId ?? cursor);
+  const objection = objectionTo(draft, command);
+  if (objection) return refuse(draft, command, objection.code, objection.message);
+  continueRefused(draft, command);
+  accept(draft, command, cursor);
+}
+
+function objectionTo(draft: Draft, { data }: CommandOf<"continue">): Refusal | undefined {
+  const { closed, refused, turn } = draft.state;
+  if (closed) return { code: "CANCELLED", message: `The session was ${closed.reason}.` };
+  if (turn) return { code: "SESSION_BUSY", message: BUSY };
+  if (!refused) return { code: "INVALID_ARGUMENT", message: NOTHING_REFUSED };
+  const { resetsAt = 0, window } = refused;
+  const when = new Date(resetsAt).toISOString();
+  if (resetsAt > draft.at)
+    return { code: "SESSION_BUSY", message: `The ${windowName(window)} resets at ${when}. Continue after that.` };
+  const limit = startLimit(draft);
+  if (limit) return { code: "SESSION_BUSY", message: limitText(limit) };
+  return hasRoom(draft.state, senderOf(draft, data)) ? undefined : { code: "SESSION_BUSY", message: FULL };
+}
+
+function continueRefused(draft: Draft, { data }: CommandOf<"continue">): void {
+  const { at, state } = draft;
+  const { environmentId, limits, turnId } = data;
+  const { prompt, window = "" } = state.refused ?? {};
+  const sender = senderOf(draft, data);
+  const isEnough = mayTake(draft, sender);
+  noteReach(state, limits);
+  attend(draft);
+  if (state.process.phase === "none") noteEnvironment(state, environmentId);
+  const { limits: _, sender: _former, ...same } = prompt ?? { promptId: "", eventId: 0 };
+  const again = { ...same, ...(limits && { limits }), ...noteSender(state, sender) };
+  const turn = beginTurn(draft, turnId, prompt ? { prompt: again } : {});
+  turn.awaiting = [];
+  if (!isEnough) endProcess(draft);
+  if (state.process.phase !== "ending") return sendAgain(draft, turn);
+  // The next process sends the request, once the former has gone.
+  beginWait(draft, { kind: "usage_limit", window, until: at, since: at });
+}
+
+const BUSY = "A turn runs in the session. Wait for its end with claude_code_check (until: end).";
+const FULL = "Prompts of too many clients with terms of their own are waiting already. Wait until one has run.";
+const NOTHING_REFUSED =
+  "action: continue sends a request again that the API refused at a limit of the plan. The last turn of the session did not end so. Send a prompt with claude_code_reply.";
