@@ -37,6 +37,8 @@ const RunningProcess = z.object({
   shim: Shim.exactOptional(),
   /** Highest number up to which every line of Claude Code is processed. */
   line: z.number().int().exactOptional(),
+  /** Account that pays for the process, once the API has reported on its plan. */
+  accountId: z.string().exactOptional(),
   /** Additions to the policy under which the session began, in force since the start of the process. */
   policy: AddedPolicy.exactOptional(),
 });

@@ -138,7 +138,8 @@ export function onTick(draft: Draft): void {
         lookAtWait(draft);
         break;
       case "idle":
-        closeIdleProcess(draft);
+        // The wait may have ended at the same time.
+        if (!draft.state.turn || draft.state.waiting) closeIdleProcess(draft);
         break;
       case "unattended":
         beginUnattended(draft);

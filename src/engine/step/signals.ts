@@ -101,9 +101,10 @@ function onMessage(draft: Draft, { message, toolUseId }: SignalOf<"message">): v
 }
 
 /** Stops a turn whose requests are paid beyond the plan, unless the operator's reserve allows that. */
-function onPlan(draft: Draft, { report }: SignalOf<"plan">): void {
+function onPlan(draft: Draft, { account, report }: SignalOf<"plan">): void {
   const { reserve } = draft.policy.use;
-  const { turn } = draft.state;
+  const { process, turn } = draft.state;
+  if (process.phase !== "none") process.accountId = account.id;
   if (report.isUsingOverage && reserve && !reserve.allowOverage && turn) holdAndStop(draft, turn, "overage");
 }
 

@@ -13,6 +13,7 @@ import {
   withElapsed,
 } from "./walk.ts";
 import { evidenceWalks, isOutcome, OUTCOMES, outcomeFor, type OutcomeName } from "./evidence-cases.ts";
+import { foundFor, FOUND, type FoundName, isFound, limitWalks, OVERAGE, refused } from "./limit-cases.ts";
 import { ANSWERS, COMMANDS, forbidden, isCommand, type CommandName } from "./commands.ts";
 import { SECOND, SHELL_TASK, SHIM, Walk } from "./walk.ts";
 
@@ -184,6 +185,7 @@ const WALKS = {
   "cancelled, gone": () => running().command("cancel", { by: "caller", reason: "no need" }).hear(killed),
   "cancelled, shell at work": () => shell().command("cancel", { by: "caller" }),
   closed: () => done().command("close", { by: "caller" }).hear(ended),
+  ...limitWalks({ running, shimRunning, done }),
   ...evidenceWalks({ running, settled, interrupted, done, ending, shimRunning }),
 } satisfies Record<string, () => Walk>;
 
@@ -216,6 +218,8 @@ const SIGNALS = {
   "result failed": resultSignal({ ...API_ERROR, promptIds: ["p1"], costUsdTotal: 0.7 }),
   "result aborted": resultSignal({ ...ABORTED, promptIds: ["p1"], text: "", costUsdTotal: 0.7 }),
   "result after /clear": resultSignal({ promptIds: ["p1"], numTurns: 0, costUsdTotal: 0 }),
+  "result, refused at a limit": refused("p1"),
+  "overage in use": OVERAGE,
   spent: { type: "spent", costUsdTotal: 0.2, atStart: false },
   "spent too much": { type: "spent", costUsdTotal: 1000, atStart: false },
   "spent before": { type: "spent", costUsdTotal: 0.3, atStart: true },
@@ -238,7 +242,8 @@ const SIGNALS = {
 type SignalName = keyof typeof SIGNALS;
 type AnswerName = keyof typeof ANSWERS;
 const BARE = ["tick", "recovered", "recovered, may start", "attached", "shutdown"] as const;
-export type InputName = AnswerName | OutcomeName | CommandName | SignalName | "tick when due" | (typeof BARE)[number];
+export type InputName =
+  AnswerName | OutcomeName | FoundName | CommandName | SignalName | "tick when due" | (typeof BARE)[number];
 
 /** Returns the input one second after the last; `tick when due` comes at the next deadline. */
 export function inputFor(walk: Walk, name: InputName): Input {
@@ -250,6 +255,7 @@ function momentFor(walk: Walk, name: InputName): Moment {
   if (name === "tick" || name === "recovered" || name === "attached" || name === "shutdown") return { type: name, at };
   if (name === "recovered, may start") return { type: "recovered", at, mayStart: true };
   if (name === "tick when due") return { type: "tick", at: walk.deadline ?? at };
+  if (isFound(name)) return { ...foundFor(walk, name), at };
   if (isOutcome(name)) return { ...outcomeFor(walk, name), at };
   if (isAnswer(name)) return { type: "controlled", at, ...ANSWERS[name] };
   if (isCommand(name)) return commandInput(at, COMMANDS[name].kind, COMMANDS[name].data);
@@ -267,6 +273,7 @@ export function inputsFor(walk: Walk): [name: string, input: Input][] {
     ...Object.keys(SIGNALS),
     ...Object.keys(ANSWERS),
     ...Object.keys(OUTCOMES),
+    ...Object.keys(FOUND),
     ...BARE,
   ] as InputName[];
   const at = walk.at + SECOND;

@@ -52,6 +52,7 @@ export const COMMANDS = {
   "delivered cut": said("delivered", { requests: [{ requestId: "a1", whole: false }] }),
   "delivered unknown": said("delivered", { requests: [{ requestId: "?", whole: true }] }),
   "prompt, queue": said("prompt", { ...GO_ON, whenBusy: "queue", limits: { turnMs: 5000, requestTimeoutMs: 1000 } }),
+  continue: said("continue", { by: "caller", turnId: "00000000-0000-4000-8000-000000000007" }),
   verify: said("verify", { by: "caller", turnId: "00000000-0000-4000-8000-000000000009" }),
   "verify, commands given": said("verify", {
     by: "caller",

@@ -7,6 +7,7 @@ import { type Input, nextDeadline, type Step, step } from "../../../src/engine/s
 import { elapse } from "../../../src/engine/step/time.ts";
 import { elapseAttendance } from "../../../src/engine/step/unattended.ts";
 import { EVIDENCE_INVARIANTS } from "./evidence-invariants.ts";
+import { LIMIT_INVARIANTS } from "./limit-invariants.ts";
 import { type Case, count, type Invariant, ofType } from "./invariant.ts";
 
 /** Invariants of every step from every state. Tests report a broken invariant by its name. */
@@ -23,6 +24,7 @@ export function aged(state: SessionState, { at, elapsedMs }: Input, policy: Poli
 
 const INVARIANTS: Readonly<Record<string, Invariant>> = {
   ...EVIDENCE_INVARIANTS,
+  ...LIMIT_INVARIANTS,
   "the state matches its schema, also as JSON": ({ after }) =>
     isDeepStrictEqual(SessionState.parse(JSON.parse(JSON.stringify(after))), after),
   "every event matches its schema, also as JSON": ({ events }) =>
@@ -65,7 +67,10 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const { after, before, input } = the;
     if (!before.turn || after.turn?.id !== before.turn.id) return true;
     const { process } = before;
-    const stands = before.requests.length > 0 || (process.phase === "starting" && process.waiting === true);
+    const stands =
+      before.waiting !== undefined ||
+      before.requests.length > 0 ||
+      (process.phase === "starting" && process.waiting === true);
     const lasted = after.turn.clock.lastedMs - before.turn.clock.lastedMs;
     const ran = after.turn.clock.ranMs - before.turn.clock.ranMs;
     return lasted === input.elapsedMs && ran === (stands ? 0 : input.elapsedMs);
@@ -105,8 +110,16 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
       const isStricter = (sender = "") => background.length > 0 && senders[sender]?.policy !== undefined;
       return queue.every(({ held, sender }) => !closed && (held === true || turn !== null || isStricter(sender)));
     },
-  "the state has exactly the senders that prompts name": ({ after: { queue, sender, senders = {}, turn } }) => {
-    const prompts = [...queue, ...(turn?.prompt ? [turn.prompt] : []), ...(turn?.steered ?? []), { sender }];
+  "the state has exactly the senders that prompts name": ({
+    after: { queue, refused, sender, senders = {}, turn },
+  }) => {
+    const prompts = [
+      ...queue,
+      ...(turn?.prompt ? [turn.prompt] : []),
+      ...(turn?.steered ?? []),
+      ...(refused?.prompt ? [refused.prompt] : []),
+      { sender },
+    ];
     return isDeepStrictEqual(new Set(prompts.flatMap((each) => each.sender ?? [])), new Set(Object.keys(senders)));
   },
   "a closed session stays closed and reports only the exit of its process": ({ before, after, events }) =>
@@ -133,13 +146,6 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const ids = new Set(pushes.map((push) => push.promptId));
     return ids.size === pushes.length && pushes.every((push) => takes && runsOn(after, push.promptId));
   },
-  "a turn has a process, which is ending only if the turn waits for its exit, unless its work is over": ({
-    after: { process, turn },
-  }) =>
-    turn === null ||
-    turn.settling !== undefined ||
-    turn.origin === "verify" ||
-    (process.phase !== "none" && (!turn.pending || process.phase === "ending")),
   "a process is started for a turn, or for a control request": ({ after, effects }) =>
     ofType(effects, "start").length === 0 || after.turn !== null || ofType(effects, "control").length === 1,
   "a starting process has a deadline": ({ after, policy }) =>
@@ -151,12 +157,6 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     ofType(effects, "control").length === 0 || (!closed && (process.phase === "starting" || process.phase === "live")),
   "no background work without a process": ({ after }) =>
     after.process.phase !== "none" || after.background.length === 0,
-  "a node that leaves a session stops its process and starts nothing": ({ input, after, effects }) =>
-    input.type !== "shutdown" ||
-    ((after.turn === null || after.waiting !== undefined) &&
-      (after.process.phase === "none" || after.process.phase === "ending") &&
-      ofType(effects, "start").length === 0 &&
-      ofType(effects, "stop").length === (after.process.phase === "none" ? 0 : 1)),
   "a node that takes over a session first ends the dead owner's process": ({ before, input, effects }) => {
     const [leftover, ...others] = ofType(effects, "end-leftover");
     const { process } = before;
@@ -211,8 +211,6 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
       events.some(({ data }) => "promptIds" in data && data.turnId === id && !data.promptIds.includes(id));
     return !before.turn?.rerun || !count(events, ["turn.started"]).map(turnId).some(isAgain);
   },
-  "a running turn has a deadline": ({ after, policy }) =>
-    after.turn === null || after.turn.stopping?.killed === true || nextDeadline(after, policy) !== undefined,
   "the next deadline is a finite time or undefined": ({ after, policy }) => {
     const due = nextDeadline(after, policy);
     return due === undefined || Number.isFinite(due);

@@ -3,6 +3,7 @@ import type { InputName, StateName } from "./cases.ts";
 import { APPROVAL_CHAIN_ROWS } from "./approval-chain-rows.ts";
 import { ATTACHED_ROWS } from "./attached-rows.ts";
 import { EVIDENCE_ROWS } from "./evidence-rows.ts";
+import { LIMIT_ROWS } from "./limit-rows.ts";
 import { SUBAGENT_ROWS } from "./subagent-rows.ts";
 import { UNATTENDED_ROWS } from "./unattended-rows.ts";
 
@@ -19,6 +20,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
   ...UNATTENDED_ROWS,
   ...SUBAGENT_ROWS,
   ...ATTACHED_ROWS,
+  ...LIMIT_ROWS,
   ...EVIDENCE_ROWS,
   fresh: [
     ["suspend", "ok", "idle"],

@@ -145,6 +145,7 @@ export class Walk {
     this.at = from?.at ?? T0;
     this.heardAt = from?.heardAt ?? T0;
     this.log = [...(from?.log ?? [])];
+    this.ledger = [...(from?.ledger ?? [])];
   }
 
   take(moment: Moment): this {
