@@ -168,14 +168,12 @@ export class SessionActor {
     this.#state = taken.state;
     this.#counted = batch.at(-1)?.tick ?? this.#counted;
     for (const effect of taken.effects) {
-      if (effect.type === "reply") {
-        this.#reply(effect.commandId, effect.reply);
-        continue;
-      }
-      await this.#runner.perform(effect, taken.state, { firstId, events: taken.events }).catch((error: unknown) => {
-        this.#warn(error);
-        this.#runner.fail(error, taken.state);
-      });
+      if (effect.type === "reply") this.#reply(effect.commandId, effect.reply);
+      else
+        await this.#runner.perform(effect, taken.state, { firstId, events: taken.events }).catch((error: unknown) => {
+          this.#warn(error);
+          this.#runner.fail(error, taken.state);
+        });
     }
   }
 
