@@ -237,10 +237,7 @@ class SessionEngine implements Engine {
     return this.#readers.recovered.get(principal, sessionId);
   }
 
-  async list(query: SessionQuery): Promise<SessionRecord[]> {
-    return this.#readers.recovered.list(query);
-  }
-
+  list = async (query: SessionQuery) => this.#readers.recovered.list(query);
   takeUnattended: Engine["takeUnattended"] = async (principal) => this.#node.takeUnattended(principal);
 
   async read(principal: Principal, sessionId: string, from: number, limit: number) {

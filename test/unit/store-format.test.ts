@@ -86,7 +86,8 @@ describe.each(versions)("sessions stored in format version %i", (version) => {
         // The work is over: only the approval of its commands may be missing.
         for (const { requestId } of state.requests)
           await node.engine.answer(LOCAL_CALLER, id, { requestId, decision: "deny", by: "caller" });
-      } else if (state.turn && !state.waiting) await finished(id, (call) => call.startsWith("push") || call === "send again");
+      } else if (state.turn && !state.waiting)
+        await finished(id, (call) => call.startsWith("push") || call === "send again");
       await finished(id, (call) => call === "push go on");
       return node.waitForEvent(id, "turn.ended", turns + (state.turn ? 2 : 1));
     };

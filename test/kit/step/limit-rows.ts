@@ -13,8 +13,6 @@ export const LIMIT_ROWS: Partial<Record<StateName, [InputName, told: string, Ses
   ],
   "refused at a limit, reset passed": [["continue", `turn.started(prompt) ${AGAIN} ok`, "running"]],
   "refused, ends with its client": [["continue", "SESSION_BUSY", "error"]],
-  running: [["continue", "SESSION_BUSY", "running"]],
-  "idle, live": [["continue", "INVALID_ARGUMENT", "idle"]],
   "waiting at a limit": [
     ["idle", "", "running"],
     ["tick when due", "", "running"],

@@ -2,6 +2,7 @@ import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { InputName, StateName } from "./cases.ts";
 import { APPROVAL_CHAIN_ROWS } from "./approval-chain-rows.ts";
 import { ATTACHED_ROWS } from "./attached-rows.ts";
+import { CLOSED_ROWS } from "./closed-rows.ts";
 import { EVIDENCE_ROWS } from "./evidence-rows.ts";
 import { LIMIT_ROWS } from "./limit-rows.ts";
 import { SUBAGENT_ROWS } from "./subagent-rows.ts";
@@ -20,6 +21,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
   ...UNATTENDED_ROWS,
   ...SUBAGENT_ROWS,
   ...ATTACHED_ROWS,
+  ...CLOSED_ROWS,
   ...LIMIT_ROWS,
   ...EVIDENCE_ROWS,
   fresh: [
@@ -85,6 +87,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["interrupt of p2", "prompt.dropped(cancelled) ok", "running"],
   ],
   running: [
+    ["continue", "SESSION_BUSY", "running"],
     ["attached", `${LOSES} end-leftover`, "error"],
     ["asked again", "permission.asked", "waiting_permission"],
     ["interrupt of p1", "interrupt ok", "running"],
@@ -203,6 +206,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["close", CLOSES.replace("session", "prompt.dropped(closed) session"), "closed"],
   ],
   "idle, live": [
+    ["continue", "INVALID_ARGUMENT", "idle"],
     ["suspend", "ok stop", "idle"],
     ["suspend, for a slot", "ok stop", "idle"],
     ["suspend, forbidden", "notice ok stop", "idle"],
@@ -279,24 +283,5 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["prompt", `${BEGINS} ok`, "running"],
     ["ended", "process.exited(expected)", "idle"],
     ["recovered", "process.exited(expected) end-leftover", "idle"],
-  ],
-  cancelled: [
-    ["prompt", "CANCELLED", "cancelled"],
-    ["prompt, known key", "CANCELLED", "cancelled"],
-    ["allow", UNKNOWN_REQUEST, "cancelled"],
-    ["interrupt", "ok", "cancelled"],
-    ["close", "ok", "cancelled"],
-    ["message", "", "cancelled"],
-    ["asked", "", "cancelled"],
-    ["busy", "", "cancelled"],
-    ["killed", "process.exited(expected)", "cancelled"],
-  ],
-  "cancelled, gone": [["prompt", "CANCELLED", "cancelled"]],
-  "cancelled, shell at work": [["ended", "process.exited(expected)", "cancelled"]],
-  closed: [
-    ["suspend", "ok", "closed"],
-    ["prompt", "CANCELLED", "closed"],
-    ["cancel", "ok", "closed"],
-    ["tick", "", "closed"],
   ],
 };
