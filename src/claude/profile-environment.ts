@@ -1,7 +1,7 @@
 import { AppError } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../domain/principal.ts";
-import { findProfile, type Profile, type Profiles } from "../domain/profile.ts";
+import { findProfile, profileGone, type Profile, type Profiles } from "../domain/profile.ts";
 import type { Variables } from "./environment-records.ts";
 
 /** Finds the profile of a session, and reads its variables from their files. */
@@ -30,9 +30,12 @@ export function profileOf(
   if (name === undefined) return undefined;
   const profile = findProfile(profiles.of(principal), name);
   if (profile) return profile;
-  const problem = `profile: the session was started with the profile ${name}, which this server does not have for its user`;
-  const advice = `The operator can set "profiles" again, or the user's own; otherwise start a new session`;
-  throw new AppError("PERMISSION_DENIED", `${problem}. ${advice}.`);
+  throw profileGone(name);
+}
+
+/** False if `profileOf` would throw. */
+export function hasProfile({ profiles }: WithProfiles, { options: { profile: name }, principal }: Session): boolean {
+  return name === undefined || findProfile(profiles.of(principal), name) !== undefined;
 }
 
 /** Returns the variables that the session's profile takes from files. Rejects with PERMISSION_DENIED for an unusable file. */

@@ -24,7 +24,7 @@ import {
   type ClaudeDependencies,
   type PlacedStart,
 } from "./dependencies.ts";
-import { profileOf, readSecrets } from "./profile-environment.ts";
+import { hasProfile, profileOf, readSecrets } from "./profile-environment.ts";
 import { readAccount } from "./account.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import type { LaunchPlan } from "./process/launch.ts";
@@ -111,8 +111,11 @@ export function claudeRuntime(config: ClaudeDependencies): ClaudeRuntime {
 
 function sessionEnvironments(config: ClaudeDependencies): AgentRuntime["environments"] {
   const { environments } = config;
+  // No process can start without its profile: the session then has no identity here, as without an environment.
   const identityOf = (variables: Variables, session: Pick<PlacedStart, "options" | "principal">) =>
-    identify(withUnread(environmentIn(config, variables, session), profileOf(config, session)));
+    hasProfile(config, session)
+      ? identify(withUnread(environmentIn(config, variables, session), profileOf(config, session)))
+      : undefined;
   return {
     identityOf: (environmentId, principal, options) => {
       const record = environments.get(environmentId);
@@ -131,7 +134,7 @@ function sessionEnvironments(config: ClaudeDependencies): AgentRuntime["environm
       environments.find(
         (variables) => {
           const found = identityOf(variables, { principal, options });
-          return found.configFolder === folder && found.paidBy === paidBy;
+          return found?.configFolder === folder && found.paidBy === paidBy;
         },
         ...until,
       ),

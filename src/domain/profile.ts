@@ -2,6 +2,7 @@ import { z } from "zod";
 import { malformedRules } from "./approvals/malformed-rule.ts";
 import { parseRule, type RuleBehavior } from "./approvals/rule.ts";
 import { UsdPerDay } from "./budget.ts";
+import { AppError } from "./error.ts";
 import { SessionOptions } from "./options.ts";
 import { PlanReserve } from "./plan.ts";
 import { whyReserved } from "./reserved-variables.ts";
@@ -99,4 +100,11 @@ export type Profiles = z.output<typeof Profiles>;
 /** Returns the profile `name` of those that a principal may use; `undefined` if there is none. */
 export function findProfile(profiles: Profiles, name: string): Profile | undefined {
   return Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+}
+
+/** Returns the error for a session whose profile is gone, or that its principal may no longer use. */
+export function profileGone(name: string): AppError {
+  const problem = `profile: the session was started with the profile ${name}, which this server does not have for its user`;
+  const advice = `The operator can set "profiles" again, or the user's own; otherwise start a new session`;
+  return new AppError("PERMISSION_DENIED", `${problem}. ${advice}.`);
 }

@@ -6,6 +6,7 @@ import { Profile } from "../../src/domain/profile.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { withinBound } from "../../src/engine/policy/bounded-options.ts";
 import { checkSameProfile, optionsOfProfile, withProfile, withProfileRules } from "../../src/engine/session/profile.ts";
+import { runtimeFor } from "../kit/sessions/confined-runtime.ts";
 import { OPEN_POLICY } from "../kit/sessions/open-gate.ts";
 
 function load(profiles: unknown, principals: object = {}) {
@@ -188,5 +189,26 @@ describe("the options under a profile", () => {
     );
     expect(() => checkSameProfile(undefined, "day")).toThrow("started without a profile");
     expect(() => checkSameProfile("night", undefined)).toThrow("Name night, or start a new session.");
+  });
+});
+
+describe("the account of a profile, at the runtime", () => {
+  const night = Profile.parse({ claudeConfigDir: "/night", environment: { CLAUDE_CODE_OAUTH_TOKEN: "/token" } });
+  const environmentsWith = (readSecret: (file: string) => Promise<string>) =>
+    runtimeFor({}, { profiles: { of: () => ({ night }), readSecret } }).environments;
+
+  it("identity needs no file, the account depends on the token, and a profile that is gone has neither", async () => {
+    const own = environmentsWith(async () => Promise.resolve(" the-token\n"));
+    const identity = { configFolder: "/night", paidBy: "CLAUDE_CODE_OAUTH_TOKEN" };
+    expect(own.identityOf("", "ann", { profile: "night" })).toEqual(identity);
+    const account = await own.accountOf("", "ann", { profile: "night" });
+    expect(account).toMatchObject({ ...identity, hasWindows: true });
+    const other = environmentsWith(async () => Promise.resolve("another-token"));
+    expect((await other.accountOf("", "ann", { profile: "night" }))?.id).not.toBe(account?.id);
+    expect(own.identityOf("", "ann", { profile: "gone" })).toBeUndefined();
+    expect(await own.accountOf("", "ann", { profile: "gone" })).toBeUndefined();
+    const unreadable = environmentsWith(async () => Promise.reject(new Error("no such file")));
+    expect(unreadable.identityOf("", "ann", { profile: "night" })).toEqual(identity);
+    expect(await unreadable.accountOf("", "ann", { profile: "night" })).toBeUndefined();
   });
 });

@@ -4,14 +4,15 @@ import { optionsOf, type SessionState } from "../../domain/session.ts";
 import type { ActorContext, ActorSession } from "../actor-context.ts";
 import { checkSession } from "../policy/gate.ts";
 import { policyOfModes, policyOfTurn } from "../policy/turn-policy.ts";
-import { checkRules, gateUnder, objectionTo, policyFor, type Operator } from "../policy/operator.ts";
+import { checkRules, gateUnder, objectionTo, policyFor, type Operator, type ServerTerms } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
 import { findEnvironment, requireEnvironment } from "./environment.ts";
+import { requireProfile } from "./profile.ts";
 import { refuseOpen } from "./records.ts";
 
 /** Decides if a session may continue here. The server that takes a prompt checks, whichever server started the session. */
 
-interface PromptCheckContext extends Operator {
+interface PromptCheckContext extends Operator, Pick<ServerTerms, "profilesOf"> {
   readonly backend: Pick<SessionBackend, "nodeId" | "rows">;
   readonly runtime: Pick<AgentRuntime, "environments" | "plan">;
 }
@@ -27,6 +28,7 @@ export async function checkPrompt(house: PromptCheckContext, owners: Owners, rec
   const { id, principal, state } = record;
   checkRules(record);
   checkSession(gateUnder(house, record), record);
+  requireProfile(house, record);
   const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
   const starts = !isForeign && state.process.phase === "none";
   // Leftovers of a dead owner may still be ending.

@@ -2,7 +2,7 @@ import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
-import { findProfile, type Profile } from "../../domain/profile.ts";
+import { findProfile, profileGone, type Profile } from "../../domain/profile.ts";
 import type { ServerTerms } from "../policy/operator.ts";
 import type { SessionRecord } from "../ports.ts";
 
@@ -61,6 +61,12 @@ function profileOf(
   { principal, spec }: Pick<SessionRecord, "principal" | "spec">,
 ): Profile | undefined {
   return spec.profile === undefined ? undefined : findProfile(profilesOf?.(principal) ?? {}, spec.profile);
+}
+
+/** Throws PERMISSION_DENIED if the session's profile is gone, or its principal may no longer use it. */
+export function requireProfile(terms: Terms, session: Pick<SessionRecord, "principal" | "spec">): void {
+  const { profile: name } = session.spec;
+  if (name !== undefined && !profileOf(terms, session)) throw profileGone(name);
 }
 
 /** Throws INVALID_ARGUMENT if a request names another profile than `own`, the session's. */
