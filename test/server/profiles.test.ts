@@ -118,17 +118,29 @@ describe("profiles of users over HTTP", () => {
   async function serverWith(names: readonly string[]) {
     const own = { ...user, claudeConfigDir: world.folder() };
     const { args, tokens } = namedUsers({ ada: { ...own, profiles: names }, bob: user });
+    const key = { ANTHROPIC_BASE_URL: world.model.url, ANTHROPIC_API_KEY: "the-key-of-the-night" };
     const night = {
       description: "Cheap work at night.",
       model: "haiku",
       claudeConfigDir: folder,
       environment: { NIGHT_PIN: files.night },
-      options: { env: { ANTHROPIC_BASE_URL: world.model.url, WHO: "night" }, allowedTools: ["Bash"] },
+      options: { env: { ...key, WHO: "night" }, allowedTools: ["Bash"] },
       rules: { deny: ["Bash(touch *)"] },
       budgetUsdPerDay: 5,
     };
     const profiles = JSON.stringify({ night, day: { environment: { DAY_PIN: files.day } } });
-    const started = await world.http({ args: [...args, "--profiles", profiles, "--caller-approves", "none"] });
+    const started = await world.http({
+      args: [
+        ...args,
+        "--profiles",
+        profiles,
+        "--caller-approves",
+        "none",
+        "--allow-rules",
+        "Bash(echo *)",
+        "--allow-disk-resume",
+      ],
+    });
     const connected = await started.connect("modern", tokens.ada);
     return { started, ada: connected, tokens };
   }
@@ -181,7 +193,7 @@ describe("profiles of users over HTTP", () => {
       const seen = readFileSync(join(given.cwd, file), "utf8").split("\n");
       const own = ["WHO=night", `CLAUDE_CONFIG_DIR=${folder}`, "NIGHT_PIN=pin-of-the-night"];
       expect(seen).toEqual(expect.arrayContaining(own));
-      expect(seen.filter((line) => line.startsWith("ANTHROPIC_API_KEY="))).toEqual([]);
+      expect(seen).not.toContain("ANTHROPIC_API_KEY=scripted-model");
     }
     expect(existsSync(join(given.cwd, "made"))).toBe(false);
     for (const forkSession of [false, true]) {
@@ -194,6 +206,23 @@ describe("profiles of users over HTTP", () => {
     expect(gone.text).toContain(
       "the session was started with the profile night, which this server does not have for its",
     );
+  });
+
+  it("an option of `claude_code_reply`, `profile`: a transcript in the folder of a profile goes on with the profile only", async () => {
+    const operator = await server.connect();
+    const given = { ...start([], { profile: "night" }), verify: ["echo $NIGHT_PIN"] };
+    const { sessionId, result } = await operator.call("claude_code", given);
+    expect(result).toMatchObject({ verification: { status: "passed" } });
+    const log = (await storedEvents(homeOf(world), sessionId)).map(({ event }) => event).join("\n");
+    expect(log).toContain('"tail":"[masked]"');
+    expect(log).not.toContain("pin-of-the-night");
+    await operator.call("claude_code_session", { action: "delete", sessionId });
+    const reply = { sessionId, prompt: running([]), waitMs: 40_000 };
+    expect(await operator.refusal("claude_code_reply", reply)).toMatchObject({ code: "SESSION_NOT_FOUND" });
+    const again = await operator.call("claude_code_reply", { ...reply, profile: "night" });
+    expect(again.result).toMatchObject({ result: "Over.", isError: false });
+    const { usage } = await operator.call("claude_code_session", { action: "usage", sessionId });
+    expect(usage).toMatchObject({ profile: "night" });
   });
 
   it("a profile with a file that others can read is refused, and only the operator learns of the file", async () => {
