@@ -137,7 +137,7 @@ const BY_SUBTYPE: ReadonlyMap<string, Advice> = new Map([
     {
       retryable: true,
       advice:
-        "After the reset, send the refused request again: claude_code_session, continue. Sessions started with onLimit wait do so by themselves.",
+        "After the reset, send the refused request again (claude_code_session, continue), or reply. A session started with onLimit wait goes on by itself.",
     },
   ],
   ["plan_reserve", HELD_BACK],

@@ -14,7 +14,8 @@ import { withCaller } from "../kit/sessions/open-request.ts";
 const root = mkdtempSync(join(tmpdir(), "ccm-show-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-const [BUSY, CLOSED, DONE] = [id(1), id(2), id(3)];
+const [BUSY, CLOSED, DONE, LIMITED, WAITING] = [id(1), id(2), id(3), id(4), id(5)];
+const RESET = "2030-01-01T00:00:00.000Z";
 
 const asked: SessionEvent = {
   type: "permission.asked",
@@ -29,24 +30,19 @@ const request = (requestId: string, eventId: number, expiresAt: number): Session
   ...withCaller(NOW, expiresAt),
 });
 const waiting = (promptId: string, held: boolean): SessionState["queue"][number] => ({ promptId, eventId: 1, held });
-const ended: SessionEvent = {
-  type: "turn.ended",
-  data: {
-    turnId: "t",
-    outcome: "failed",
-    isError: true,
-    durationMs: 90_000,
-    durationApiMs: 1,
-    numTurns: 2,
-    costUsd: 1.5,
-    sessionTurns: 2,
-    sessionCostUsd: 1.5,
-    resultEventId: 2,
-    verificationEventId: 3,
-    receiptEventId: 4,
-    message: "Over budget.",
-  },
-};
+const TURN_ENDED = {
+  turnId: "t",
+  outcome: "failed",
+  isError: true,
+  durationMs: 90_000,
+  durationApiMs: 1,
+  numTurns: 2,
+  costUsd: 1.5,
+  sessionTurns: 2,
+  sessionCostUsd: 1.5,
+} as const;
+const evidence = { resultEventId: 2, verificationEventId: 3, receiptEventId: 4, message: "Over budget." };
+const ended: SessionEvent = { type: "turn.ended", data: { ...TURN_ENDED, ...evidence } };
 const commands = [{ command: "npm test", exit: 1, ms: 5, tail: "" }];
 const verified: SessionEvent = {
   type: "verification.ended",
@@ -76,6 +72,16 @@ beforeAll(async () => {
     await addSession(node, DONE, {
       events: [promptEvent("go"), result, verified, receiptEvent({ files }), ended],
       state: { lastTurnEventId: 5, lastOutcome: "failed", totals: { turns: 2, costUsd: 1.5 } },
+    });
+    const limit = { window: "five_hour", resetsAt: Date.parse(RESET) };
+    const limited = { ...TURN_ENDED, errorSubtype: "usage_limit", limit, message: "Limit." };
+    await addSession(node, LIMITED, {
+      events: [promptEvent("go"), { type: "turn.ended", data: limited }],
+      state: { lastTurnEventId: 2, lastOutcome: "failed" },
+    });
+    await addSession(node, WAITING, {
+      events: [promptEvent("go")],
+      state: { queue: [waiting("a", false)], waiting: { kind: "budget", until: Date.parse(RESET), since: NOW } },
     });
   });
 });
@@ -118,4 +124,19 @@ it("`sessions show` reports how the last turn ended, its result, and the server'
     receipt: { files },
     promptsWaiting: 0,
   });
+});
+
+it("`sessions show` and `sessions list` say why work stands still, and when the limit of a turn resets", async () => {
+  expect(await show(LIMITED)).toContain(
+    `Last turn: failed, 2 model calls in 1m\nLimit of the 5-hour window, resets ${RESET}\n`,
+  );
+  const limit = { errorSubtype: "usage_limit", window: "five_hour", resetsAt: RESET };
+  expect(JSON.parse(await show(LIMITED, "--json"))).toMatchObject({ result: { text: "Limit.", ...limit } });
+  const money = "waits, because the money of the day is spent or reserved";
+  expect(await show(WAITING)).toContain(`Status      idle: ${money}, until ${RESET}\n`);
+  const wait = { waiting: { kind: "budget", until: RESET } };
+  expect(JSON.parse(await show(WAITING, "--json"))).toMatchObject(wait);
+  expect((await runSessions(["list", ...store])).stdout).toMatch(/ {2}idle: budget {2}/);
+  const listed = JSON.parse((await runSessions(["list", "--json", ...store])).stdout) as { sessions: object[] };
+  expect(listed.sessions).toContainEqual(expect.objectContaining({ sessionId: WAITING, ...wait }));
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { buildPayload } from "../../src/approvers/webhook/payload.ts";
 import type { SessionState } from "../../src/domain/session.ts";
 import { waitingField, waitingText } from "../../src/domain/standstill.ts";
 import { session as sessionPage, sessionEvents } from "../../src/mcp/resources/session-documents.ts";
@@ -6,8 +7,8 @@ import { runTaskMethod } from "../../src/mcp/tasks/methods.ts";
 import { writeTaskId } from "../../src/mcp/tasks/task-id.ts";
 import { jsonBytes } from "../../src/view/size.ts";
 import { callOf, depsOf, FakeEngine } from "../kit/tools/fake-engine.ts";
-import { NOW, type FakeSession } from "../kit/tools/fake-session.ts";
-import { check, run, runForAnswer, runList } from "../kit/tools/run.ts";
+import { ENDED, NOW, type FakeSession } from "../kit/tools/fake-session.ts";
+import { check, run, runForAnswer, runList, runTool, tools } from "../kit/tools/run.ts";
 
 const UNTIL = "2026-01-01T03:00:00.250Z";
 const WAITING = { kind: "usage_limit", window: "five_hour", until: UNTIL } as const;
@@ -136,6 +137,32 @@ describe("a turn that ended at a limit", () => {
     const result = { errorSubtype: "usage_limit", category: "limit", window: "five_hour", resetsAt: UNTIL, advice };
     for (const responseMode of ["minimal", "delta_compact", "full"])
       expect(await check(engine, { responseMode })).toMatchObject({ result });
+  });
+
+  it.each(["claude_code_query", "claude_direct_query"])(
+    "`%s` reports the limit and the time of its reset",
+    async (name) => {
+      const engine = new FakeEngine();
+      engine.onPrompt = (session) => {
+        session.emit({ type: "prompt.queued", data: { promptId: "t1", text: "x" } });
+        session.startTurn();
+        session.finishTurn("You've hit your 5-hour limit", ended);
+      };
+      const call = callOf();
+      const { structured } = await runTool(tools.get(name)!, { prompt: "x" }, call, depsOf(engine));
+      const failure = { category: "limit", window: "five_hour", resetsAt: UNTIL };
+      expect(structured).toMatchObject(name === "claude_code_query" ? { result: failure } : failure);
+      expect(JSON.stringify(structured)).toContain("limit (usage_limit)");
+    },
+  );
+
+  it("the notice of the webhook has the window and the time of its reset", () => {
+    const notice = { id: "1", type: "turn.ended", at: NOW, version: "1" } as const;
+    const session = { id: "s1", principal: "local", cwd: "/" };
+    const { payload } = buildPayload({ ...notice, session }, { ended: { ...ENDED, ...ended } }, (fields) => fields);
+    expect(payload).toMatchObject({
+      turn: { errorSubtype: "usage_limit", window: "five_hour", resetsAt: UNTIL, costUsd: 0.01 },
+    });
   });
 
   it.each(["plan_reserve", "overage"])(

@@ -23,6 +23,7 @@ A session is a conversation with Claude Code that runs in the background of this
 3. Answer each entry of actions[].
    claude_code_check { "action": "respond_permission", "sessionId": "...", "requestId": "...", "decision": "allow" }
    It then waits like a poll. See claude-code://permissions.
+   waiting beside the status says why work stands still, such as at a limit of the plan, and until when.
 4. result is present once no turn runs. isError says whether it failed. See claude-code://errors.
    result.receipt is what the server saw (files, tests, commands, exit codes), whatever the text says. advanced.verify
    (["npm test"]) makes the server run commands when a turn is done, and Claude Code repair what fails.
