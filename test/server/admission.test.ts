@@ -52,7 +52,7 @@ describe("--max-live", () => {
     await other.close();
   });
 
-  it("a session waits while all processes are busy, with `priority` background behind all others, and goes on", async () => {
+  it("a session of `claude_code` waits while all processes are busy, with `priority` background behind all others", async () => {
     const folder = world.folder();
     const gate = join(folder, "gate");
     const busy = [await start(server, untilFile(gate)), await start(server, untilFile(gate))];
