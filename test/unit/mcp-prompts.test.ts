@@ -106,6 +106,9 @@ describe.each([
     const waiting = await textOf("resume", { sessionId: "s1" });
     expect(waiting).toMatch(/The last turn failed \(max_turns\)\.[^]*1 prompts are queued\.[^]*1 prompts are held/);
     session.startTurn();
+    session.state.waiting = { kind: "usage_limit", window: "five_hour", since: 0 };
+    const standing = "It is running and waits at the limit of the 5-hour window; model calls";
+    expect(await textOf("resume", { sessionId: "s1" })).toContain(standing);
     expect(await textOf("resume", { sessionId: "s1" })).toMatch(/A turn is running\.[^]*Follow it to its end with/);
     session.state.closed = { reason: "cancelled", by: "me", at: 0 };
     expect(await textOf("resume", { sessionId: "s1" })).toContain("start a new session (claude_code)");

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { requestOf } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
+import { waitingText } from "../../domain/standstill.ts";
 import { reply } from "../../engine/actions/begin.ts";
 import { SessionId } from "../../engine/actions/input.ts";
 import { events } from "../../engine/actions/reading.ts";
@@ -32,7 +33,7 @@ export const resume = definePrompt({
     const record = await view.record();
     const { state } = record;
     const parts = [
-      `Continue session ${sessionId}. It is ${statusOf(state)}; model calls so far: ${String(state.totals.turns)}.`,
+      `Continue session ${sessionId}. It is ${[statusOf(state), waitingText(state)].filter((part) => part !== "").join(" and ")}; model calls so far: ${String(state.totals.turns)}.`,
       ...lastResultText(state, await readResult(view, record)),
       ...(await readRequests(view, state)),
       ...queueText(state),

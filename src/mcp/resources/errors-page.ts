@@ -18,8 +18,8 @@ export const ERRORS: Readonly<Record<ErrorCode, Explanation>> = {
     todo: "Look for it with claude_code_session (list), or start one.",
   },
   SESSION_BUSY: {
-    when: "a prompt while a turn runs",
-    todo: "Wait with claude_code_check (until: end), then send it.",
+    when: "a prompt while a turn runs, or one that a reserve or a budget keeps from starting; action continue before the reset",
+    todo: "Wait with claude_code_check (until: end), or until the time in the message, then send it.",
   },
   PERMISSION_DENIED: {
     when: "the operator of the server does not allow it",
@@ -61,7 +61,7 @@ A failed turn is not an error of a call. It ends with a result: isError true, er
 api_error, time_limit, inactivity, init_timeout, start_failed, interrupted, lost, cancelled, ...), category says what
 kind of failure it was:
 
-- access: log in, or fix the key. billing: pay. limit: a limit of turns or time; reply to continue.
+- access: log in, or fix the key. billing: pay. limit: a limit of turns, time, money or the plan (resetsAt); see advice.
 - overloaded, connection: wait a little, then reply. request: change the prompt or the options.
 - configuration: the operator has to fix the server. unknown: read the result.
 
