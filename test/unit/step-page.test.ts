@@ -6,6 +6,7 @@ import type { AgentSignal } from "../../src/engine/ports.ts";
 import { typeOfEnd } from "../../src/view/result.ts";
 import { inputFor, STATE_NAMES, walkTo } from "../kit/step/cases.ts";
 import { heard } from "../kit/step/evidence-cases.ts";
+import { BUDGETS, OVERAGE, refused, RESERVE, spent, used } from "../kit/step/limit-cases.ts";
 import { ABORTED, API_ERROR, requestOf, resultSignal, SECOND, summarizeStep, Walk } from "../kit/step/walk.ts";
 
 /** Compares each table of `docs/states.md` with the behaviour of `step` and `statusOf`. */
@@ -27,6 +28,8 @@ function table(...head: string[]): string[][] {
 const IDLE: AgentSignal = { type: "idle" };
 const KILLED = { type: "exited", code: null, signal: "SIGKILL" } as const;
 const running = (policy = {}) => new Walk(policy).prompt("p1").hear({ type: "ready" });
+const queued = (policy: object) =>
+  running(policy).promptWith("p2", { whenBusy: "queue", limits: { endWithClient: true } });
 const result = (over = {}) => resultSignal({ promptIds: ["p1"], ...over });
 const failure = (subtype: string, category: FailureCategory) => ({ subtype, category, message: "It failed." });
 const at = (walk: Walk, type: "recovered" | "shutdown") => walk.take({ type, at: walk.at });
@@ -86,6 +89,16 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
     new Walk().prompt("p1").hear({ ...KILLED, signal: null, error: "It is gone.", subtype: "transcript_missing" }),
   "Claude Code does not know the agent of the session": () =>
     new Walk().prompt("p1").hear({ ...KILLED, signal: null, error: "Unknown.", subtype: "unknown_agent" }),
+  "the API refused a request at a limit of the plan": () => running().hear(refused("p1"), IDLE),
+  "a reserve kept its prompt from starting": () => used(queued(RESERVE), "five_hour", 86).hear(result(), IDLE),
+  "the day's budget kept its prompt from starting": () =>
+    spent(queued(BUDGETS), { spentUsd: 8, reserved: { p1: 1 } }).hear(result(), IDLE),
+  "it reached the reserve of the weekly window": () =>
+    used(running(RESERVE), "seven_day", 81)
+      .hear({ type: "message", message: {}, toolUseId: "toolu_1" })
+      .hear(result({ ...ABORTED, promptIds: ["p1"] }), IDLE),
+  "its requests were paid beyond the plan": () =>
+    running(RESERVE).hear(OVERAGE, result({ ...ABORTED, promptIds: ["p1"] }), IDLE),
   "a request was denied with interrupt": () => {
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;
     const asking = running().hear({ type: "asked", request: requestOf("a1") });
@@ -100,8 +113,8 @@ describe("docs/states.md", () => {
     expect(new Set(rows.map(([because]) => because))).toEqual(new Set(Object.keys(CAUSES)));
     const real = rows.map(([because = ""]) => {
       const walk = CAUSES[because]!();
-      expect(walk.ended).toHaveLength(1);
-      const [end] = walk.ended;
+      expect(new Set(walk.ended.map(({ turnId }) => turnId)).size).toBe(walk.ended.length);
+      const end = walk.ended.at(-1);
       const { category, code, errorSubtype, isError, outcome } = end!;
       const words = [outcome, walk.status, typeOfEnd(end!), String(isError), errorSubtype, category, code];
       return [because, ...words.map((word) => word ?? "")];
@@ -139,6 +152,15 @@ describe("docs/states.md", () => {
       expect(real).toEqual(walks.map(() => row));
     }
   });
+
+  it.each(["idle, above the 5-hour line", "ended at the weekly line", "idle, budget spent"] as const)(
+    "docs/states.md describes that a prompt is refused at a limit of the operator: %s",
+    (name) => {
+      expect(PAGE.replaceAll(/\s+/g, " ")).toContain("keep from starting is refused with `SESSION_BUSY`");
+      const walk = walkTo(name);
+      expect(summarizeStep(walk.take(inputFor(walk, "prompt")).last)).toBe("SESSION_BUSY");
+    },
+  );
 
   it("docs/states.md describes that a prompt waits if its sender could not know of the turn", () => {
     expect(PAGE.replaceAll(/\s+/g, " ")).toContain(
