@@ -15,7 +15,7 @@ import { useWorld } from "../kit/world.ts";
 const world = useWorld({ plan: true });
 let server: Server;
 beforeAll(async () => {
-  const args = ["--toolsets", "all", "--on-limit", "wait"];
+  const args = ["--toolsets", "all", "--on-limit", "wait", "--budget-usd-per-day", "80"];
   server = await world.server({ args, env: constants({ limitMarginMs: 20 }) });
 });
 
@@ -82,7 +82,10 @@ describe.concurrent("`onLimit` of `claude_code`", () => {
     const { usage } = await act("usage", sessionId);
     const window = { window: "seven_day", usedPercent: 100, refused: true };
     const windows = expect.arrayContaining([expect.objectContaining(window)]) as object[];
-    expect(usage).toMatchObject({ plan: { paidBy: "CLAUDE_CODE_OAUTH_TOKEN", windows } });
+    // Each running turn has reserved an eighth.
+    const budget = { scope: "principal", usdPerDay: 80, estimated: true };
+    expect(usage).toMatchObject({ plan: { paidBy: "CLAUDE_CODE_OAUTH_TOKEN", windows }, budgets: [budget] });
+    expect(JSON.stringify(usage)).toMatch(/"reservedUsd":[1-9]0,/);
 
     expect(await server.end(sessionId)).toMatchObject({ status: "idle", result: { result: "Next." } });
     expect(requestsOf(sessionId)).toHaveLength(4);

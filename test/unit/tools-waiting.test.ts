@@ -101,14 +101,16 @@ describe("a session that stands still", () => {
     const taskId = writeTaskId({ sessionId: "s1", eventId: 1, promptId: "t1" });
     const prompt = { promptId: "t1", eventId: 1 };
     const get = async () => runTaskMethod("tasks/get", { taskId }, callOf(), depsOf(engine));
-    const statusMessage = `Claude Code waits at the limit of the 5-hour window, until ${UNTIL}.`;
+    const wait = `waits at the limit of the 5-hour window, until ${UNTIL}.`;
     session.state.turn!.prompt = prompt;
-    expect(await get()).toMatchObject({ status: "working", statusMessage });
+    expect(await get()).toMatchObject({ status: "working", statusMessage: `The turn ${wait}` });
     session.state.turn = null;
-    session.state.queue = [prompt];
-    expect(await get()).toMatchObject({ status: "working", statusMessage });
+    session.state.queue = [{ ...prompt, held: true }];
+    const held = expect.stringContaining(`Held: the queue ${wait} Run or drop it`) as string;
+    expect(await get()).toMatchObject({ status: "working", statusMessage: held });
     delete session.state.waiting;
-    expect(await get()).toMatchObject({ statusMessage: "Waits for the current turn." });
+    const stopped = expect.stringContaining("Held: the turn before it was stopped or lost. Run") as string;
+    expect(await get()).toMatchObject({ statusMessage: stopped });
   });
 
   it("a closed session, one at work and one that installs Claude Code do not wait", () => {

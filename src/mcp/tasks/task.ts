@@ -67,7 +67,9 @@ async function describeRunning(found: FoundTask, state: SessionState, reading: T
   const forms = await showForms(view, state, reading);
   const [last] = await view.read(state.lastEventId, 1);
   const { line = "Claude Code is at work" } = await readNews(view, prompt.id);
-  const head = { ...headOf(found, last?.at ?? prompt.at), statusMessage: waitingWords(state) ?? line };
+  const waits = waitingText(state);
+  const statusMessage = waits === "" ? line : `The turn ${waits}.`;
+  const head = { ...headOf(found, last?.at ?? prompt.at), statusMessage };
   return Object.keys(forms).length > 0 ? { ...head, status: "input_required", forms } : { ...head, status: "working" };
 }
 
@@ -86,23 +88,18 @@ async function showForms(
   return forms;
 }
 
-function waitingWords(state: SessionState): string | undefined {
-  const text = waitingText(state);
-  return text === "" ? undefined : `Claude Code ${text}.`;
-}
-
-const HELD =
-  "Held: the turn before it was stopped or lost. Run or drop it with claude_code_session (release_queue, drop_queue).";
+const STOPPED = "the turn before it was stopped or lost";
+const RELEASE = "Run or drop it with claude_code_session (release_queue, drop_queue).";
 
 function describeQueued(found: FoundTask, state: SessionState): Task {
-  const { queue, turn } = state;
+  const { queue } = state;
   const { promptId } = found.prompt.data;
   const place = queue.findIndex((each) => each.promptId === promptId);
   const isHeld = queue[place]?.held === true;
   const before = place === 0 ? "the current turn" : `the current turn and ${String(place)} more`;
-  // Without a turn, a limit holds the queue back.
-  const why = (turn ? undefined : waitingWords(state)) ?? `Waits for ${before}.`;
-  const statusMessage = isHeld ? HELD : why;
+  const limit = waitingText(state);
+  const why = limit === "" ? STOPPED : `the queue ${limit}`;
+  const statusMessage = isHeld ? `Held: ${why}. ${RELEASE}` : `Waits for ${before}.`;
   return { ...headOf(found, found.prompt.at), status: "working", statusMessage };
 }
 
