@@ -53,13 +53,15 @@ export function read(sessionId, at) {
 /** Leaves out errors of the API, which the model never sees. Joins the blocks of a message: each block of an answer and each tool result has a line of its own. */
 export function messagesOf(branch) {
   const messages = [];
+  let lastId;
   for (const { isApiErrorMessage, message, type: role } of branch) {
     if (isApiErrorMessage) continue;
     const { content, id } = message;
     const last = messages.at(-1);
-    const isSame = last?.role === role && (role === "assistant" ? last.id === id : isResult(last) && isResult(message));
+    const isSame = last?.role === role && (role === "assistant" ? lastId === id : isResult(last) && isResult(message));
     if (isSame) last.content.push(...content);
-    else messages.push({ role, content: [...content], id });
+    else messages.push({ role, content: [...content] });
+    lastId = id;
   }
   return messages;
 }

@@ -1,0 +1,3 @@
+import { planSuite } from "../kit/plan/suite.ts";
+
+planSuite("stand-in");
