@@ -262,10 +262,10 @@ describe("a result", () => {
     const [, section = ""] = /`usage` is the cost of this call([^]*?)A result larger than/.exec(docs) ?? [];
     const kinds: readonly string[] = FailureCategory.options;
     const fields = section.match(/(?<=`)[a-z]\w+(?=`)/gi)?.filter((name) => !kinds.includes(name)) ?? [];
-    expect(fields).toHaveLength(12);
+    expect(fields).toHaveLength(14);
     const failure = { outcome: "failed", category: "limit", errorSubtype: "x", code: "y" } as const;
     const message = { stop_reason: "max_tokens", structured_output: 1, usage: {}, permission_denials: [{}] };
-    const ended = { ...ENDED, ...failure, warnings: ["z"] };
+    const ended = { ...ENDED, ...failure, limit: { window: "five_hour", resetsAt: 0 }, warnings: ["z"] };
     const { usage, ...shown } = shortResult(
       presentResult("s1", ended, message, { receipt: receiptOf(1), verification: RED }),
     );
