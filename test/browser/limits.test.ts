@@ -17,6 +17,7 @@ const NOW = Date.now();
 const [SOON, LATER] = [NOW + 120_000, NOW + 2 * HOUR];
 const [REFUSED, STOPPED] = [id(1), id(2)];
 const refused = { window: "five_hour", resetsAt: SOON } as const;
+const refusal = (resetsInS: number) => ({ status: 429, plan: { claim: "five_hour", resetsInS } }) as const;
 const login = { configFolder: "/home/ann/.claude", paidBy: "the Claude login" };
 const turnEnded = (data: { errorSubtype: string; limit: typeof refused }): SessionEvent => ({
   type: "turn.ended",
@@ -45,6 +46,8 @@ beforeAll(async () => {
   const limits = ["--plan-reserve", '{"fiveHour":15,"sevenDay":20}', "--budget-usd-per-day", "10"];
   const night = { description: "For long work.", options: { permissionMode: "acceptEdits" } };
   desk = await openDesk({
+    agent: "real",
+    plan: true,
     args: [...limits, "--profiles", JSON.stringify({ night })],
     seeded: async (node) => {
       const end = turnEnded({ errorSubtype: "usage_limit", limit: refused });
@@ -93,16 +96,18 @@ it("a session at a limit shows its wait and offers the refused request; the usag
   await opened.picture("limit-session");
   // The page's clock is ahead of the server's, which refuses.
   await page.clock.fastForward(180_000);
-  opened.allowFailures(/status of 4\d\d/);
+  opened.allowFailures(/status of 409/);
   await page.getByRole("button", { name: "Continue", exact: true }).click();
-  await page.locator(".problem[role=alert]").waitFor();
+  await page.getByText(/^The 5-hour window resets at .*Continue after that\.$/).waitFor();
   await opened.picture("limit-refused");
 
   await opened.go("#/usage");
   const meter = (name: RegExp) => page.getByRole("meter", { name });
-  await expect.poll(async () => meter(/5-hour window/).getAttribute("aria-valuetext")).toMatch(/^90 % used, .*resets/);
-  expect(await meter(/5-hour window/).getAttribute("aria-valuenow")).toBe("90");
-  expect(await meter(/weekly window/).getAttribute("aria-valuetext")).toMatch(/^nothing known, counts as free/);
+  await expect
+    .poll(async () => meter(/login: 5-hour window/).getAttribute("aria-valuetext"))
+    .toMatch(/^90 % used, .*resets/);
+  expect(await meter(/login: 5-hour window/).getAttribute("aria-valuenow")).toBe("90");
+  expect(await meter(/login: weekly window/).getAttribute("aria-valuetext")).toMatch(/^nothing known, counts as free/);
   expect(await meter(/Opus/).getAttribute("aria-valuetext")).toMatch(/^used up, .*known from a rejection only/);
   const section = page.getByRole("region", { name: "Plan and budgets" });
   await section.getByText("$4.00 spent of $10.00 a day").waitFor();
@@ -115,19 +120,40 @@ it("a session at a limit shows its wait and offers the refused request; the usag
   expect([await opened.violations(), await opened.overhang()]).toEqual([[], 0]);
   await opened.picture("limit-usage-phone");
   await page.clock.fastForward(3 * HOUR);
-  await expect.poll(async () => meter(/5-hour window/).getAttribute("aria-valuetext")).toMatch(/^free, /);
+  await expect.poll(async () => meter(/login: 5-hour window/).getAttribute("aria-valuetext")).toMatch(/^free, /);
 });
 
-it("a session starts with the chosen profile, priority and behavior at a limit", async () => {
+it("a turn refused at a limit goes on by one press after the reset", async () => {
+  const { page } = await desk.open();
+  const script = scriptTag([{ error: refusal(2), text: "I went on." }]);
+  const sessionId = await startSession(page, script, { cwd: desk.world.folder() });
+  await entry(page, "The 5-hour window is used up").waitFor();
+  await page.getByRole("button", { name: "Continue", exact: true }).click();
+  await entry(page, "I went on.").waitFor();
+  await entry(page, "Turn done").waitFor();
+  await page.getByRole("button", { name: /^Continue/ }).waitFor({ state: "detached" });
+  const prompts = /"type":"user","message":\{"role":"user","content":[^\n]*model-script/g;
+  expect(desk.world.transcript(sessionId).match(prompts)).toHaveLength(1);
+});
+
+it("a session starts with the chosen profile, priority and behavior at a limit, and an interrupt ends its wait", async () => {
   const { page } = await desk.open({ hash: "#/start" });
   await page.getByLabel("Profile").selectOption("night");
   await page.getByText("For long work.").waitFor();
   await page.getByLabel("At a limit").selectOption({ label: "Wait, then go on" });
   await page.getByLabel("Priority").selectOption({ label: "Background" });
   expect(await page.getByLabel("Permissions").innerText()).toContain("As the profile says");
-  const sessionId = await startSession(page, scriptTag([{ text: "Well." }]), { cwd: desk.world.folder() });
+  const script = scriptTag([{ error: refusal(3_600), text: "Never." }]);
+  const sessionId = await startSession(page, script, { cwd: desk.world.folder() });
+  const wait = page.getByText(/^waits for the 5-hour window until/);
+  await wait.waitFor();
   const terms = { profile: "night", priority: "background", onLimit: "wait", permissionMode: "acceptEdits" };
-  expect(await desk.api.end(sessionId)).toMatchObject(terms);
+  expect(await desk.api.get(`sessions/${sessionId}`)).toMatchObject({ ...terms, status: "running" });
   await page.locator("header summary").click();
   await page.getByRole("definition").filter({ hasText: "waits and goes on" }).waitFor();
+  await entry(page, "The turn waits, and goes on by itself at").waitFor();
+  await page.getByRole("button", { name: "Interrupt" }).click();
+  await entry(page, "Turn interrupted by console").waitFor();
+  await wait.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: /^Continue from/ }).waitFor();
 });

@@ -40,14 +40,21 @@ interface DeskOptions {
   /** Default: the stand-in. "real" only for tests of the real Claude Code's behavior. */
   readonly agent?: AgentKind;
   readonly args?: string[];
+  /** True for sessions paid by a subscription. Default: by a key. */
+  readonly plan?: boolean;
   /** Fills the store before the server starts. */
   readonly seeded?: (node: SessionBackend) => Promise<void>;
 }
 
 /** Uses the default approvals of a server over HTTP. */
-export async function openDesk({ agent = "stand-in", args = [], seeded }: DeskOptions = {}): Promise<Desk> {
+export async function openDesk({
+  agent = "stand-in",
+  args = [],
+  plan = false,
+  seeded,
+}: DeskOptions = {}): Promise<Desk> {
   mkdirSync(PICTURES, { recursive: true });
-  const world = await createWorld({ agent });
+  const world = await createWorld({ agent, plan });
   const store = join(world.folder(), "store.db");
   if (seeded) await seed(store, seeded);
   const start = async (address: string) =>

@@ -3,6 +3,7 @@ import { displayText, truncateLine } from "../../parts/text.ts";
 import { windowWords } from "../../parts/wait-words.ts";
 import { Disclosure } from "../disclosure.tsx";
 import { RED } from "../evidence/verification-words.ts";
+import type { PlanLimit } from "../../../../src/domain/plan.ts";
 import type { TurnItem } from "../reducer/item.ts";
 import { Json } from "../output.tsx";
 import { classNames } from "../../parts/class-names.ts";
@@ -24,7 +25,7 @@ const SHORT_CAUSE = 300;
 
 /** End of a turn: outcome, duration, cost, calls and warnings. */
 export function TurnEnd({ item }: { readonly item: TurnItem }) {
-  const { ended, result } = item;
+  const { at, ended, result } = item;
   const { costUsd, durationMs, errorSubtype, message, numTurns, outcome, warnings = [] } = ended;
   // Shows only the author of an interrupt, because an interrupt is not a failure.
   const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
@@ -52,7 +53,7 @@ export function TurnEnd({ item }: { readonly item: TurnItem }) {
           </>
         )}
       </Disclosure>
-      {ended.limit && <p class="soft">{limitWords(item)}</p>}
+      {ended.limit && <p class="soft">{limitWords(ended.limit, at)}</p>}
       {message !== undefined && message !== cause && by === undefined && (
         <p class={classNames(markdown, "as-written", "problem")}>{displayText(message)}</p>
       )}
@@ -66,15 +67,14 @@ export function TurnEnd({ item }: { readonly item: TurnItem }) {
 }
 
 /** Reset of the limit at which the turn ended, and the way on. */
-function limitWords({ at, ended: { errorSubtype, limit } }: TurnItem): string {
-  if (!limit) return "";
-  const { resetsAt, window } = limit;
+function limitWords({ resetsAt, window }: PlanLimit, at: number): string {
   const reset = `The ${windowWords(window)} resets ${resetsAt === undefined ? "later" : shortTime(resetsAt, at)}`;
-  if (errorSubtype !== "usage_limit") return `${reset}. Until then, its rest is kept for people. Reply to go on.`;
   return `${reset}. From then on, Continue sends the refused request again.`;
 }
 
-/** Reason to show in place of the outcome: an error of the API, or a red verification. */
-function causeOf({ cause, ended: { errorSubtype, message = "The verification failed." } }: TurnItem) {
+/** Reason to show in place of the outcome: a limit, an error of the API, or a red verification. */
+function causeOf({ cause, ended: { errorSubtype, limit, message = "The verification failed." } }: TurnItem) {
+  // Claude Code's own words name the reset in the time zone of the server.
+  if (limit) return `The ${windowWords(limit.window)} is used up`;
   return cause ?? (errorSubtype === RED ? message : undefined);
 }
