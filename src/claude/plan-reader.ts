@@ -7,18 +7,26 @@ import type { AgentSignal } from "../engine/ports.ts";
 /** Reads the API's reports on the plan of a subscription: in messages of Claude Code, and in the answer of its usage method. */
 
 const Name = z.string().max(100);
-/** Time in headers, seconds since the epoch. */
-const Seconds = z.number().transform((seconds) => seconds * 1000);
+/** Last time that a `Date` can hold, seconds since the epoch. */
+const LAST_S = 8_640_000_000_000;
+/** Time in headers, seconds since the epoch. Treats an impossible time as unknown. */
+const Seconds = z
+  .number()
+  .min(0)
+  .max(LAST_S)
+  .transform((seconds) => seconds * 1000)
+  .optional()
+  .catch(undefined);
 
 const Info = z.object({
   status: z.string(),
   /** Window that decides. Missing in a fault that is no limit of the plan, although its `status` is `rejected`. */
   rateLimitType: Name.optional(),
-  resetsAt: Seconds.optional(),
+  resetsAt: Seconds,
   isUsingOverage: z.boolean().optional(),
   /** Missing in the types of the SDK. */
   unifiedWindows: z
-    .record(Name, z.object({ utilization: z.number(), resetsAt: Seconds.optional() }))
+    .record(Name, z.object({ utilization: z.number(), resetsAt: Seconds }))
     .catch({})
     .default({}),
 });
@@ -52,6 +60,8 @@ export class PlanReader {
 
   /** Reads an assistant's message. Reports a refusal that is equal to an earlier one of another process or owner. */
   readAssistant(raw: JsonObject): AgentSignal[] {
+    // Said by an answer of the API, so that a refusal which another server has read no longer counts.
+    if (raw["error"] === undefined) this.#limit = undefined;
     const info = Refused.safeParse(raw).data?.api_error_params.rate_limit_info;
     // Claude Code names no window of a limit on overage alone.
     const refused = info && { ...info, rateLimitType: info.rateLimitType ?? "overage" };
@@ -130,7 +140,6 @@ function describeWindow({ isRejected, resetsAt, usedPercent = 0, window }: Windo
 
 /** Returns `14:00 UTC`; for a window of several days, `2026-12-01 14:00 UTC`. */
 function describeReset(resetsAt: number, window: string): string {
-  if (Number.isNaN(new Date(resetsAt).getTime())) return "at an unknown time";
   const [day = "", time = ""] = new Date(resetsAt).toISOString().split("T");
   return `${window === "five_hour" ? "" : `${day} `}${time.slice(0, 5)} UTC`;
 }

@@ -111,7 +111,7 @@ describe("an event about the plan", () => {
     ["overage", { ...REJECTED, isUsingOverage: true }, "Requests are paid beyond the plan"],
     ["a passing limit", PASSING, "The API limits requests for now, within the plan"],
     ["no headers", { status: "allowed" }, "The plan allows requests"],
-    ["an impossible time", { ...REJECTED, resetsAt: 1e300 }, "5-hour window: used up, resets at an unknown time"],
+    ["an impossible time", { ...REJECTED, resetsAt: 1e300 }, "5-hour window: used up"],
     ["nothing known", "odd", "rate_limit_event"],
   ])("the notice of %s is a short sentence", (_, info, message) => {
     expect(read([event(info as Loose)])).toContainEqual(expect.objectContaining({ kind: "rate_limit", message }));
@@ -167,6 +167,9 @@ describe("a result", () => {
     const reader = newReader();
     reader.remember([synthetic(REJECTED)]);
     expect(resultIn(read([RESULT], reader))?.limit).toEqual(LIMIT);
+    const answered = newReader();
+    answered.remember([synthetic(REJECTED), { type: "assistant", message: { content: [] } }]);
+    expect(resultIn(read([RESULT], answered))).not.toHaveProperty("limit");
   });
 
   it("a subagent that was refused is told in `warnings`, once", () => {
