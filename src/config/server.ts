@@ -73,14 +73,14 @@ export const serverFields = {
     {
       flag: "limit-wait-max-ms",
       variable: "CLAUDE_CODE_MCP_LIMIT_WAIT_MAX_MS",
-      meaning: "Maximum time that a turn waits at limits. Then it reports the limit.",
+      meaning: "Maximum time that a turn waits at limits. A limit that lasts longer is reported at once.",
     },
   ),
   budgetUsdPerDay: usdPerDay("none", {
     flag: "budget-usd-per-day",
     variable: "CLAUDE_CODE_MCP_BUDGET_USD_PER_DAY",
     meaning:
-      "Budget in USD of each principal per day of the server's local time. Counts Claude Code's estimates, which are not your bill. Holds for the local user and for principals without a budgetUsdPerDay of their own.",
+      "Budget in USD of each principal per day of the server's local time. A turn may spend an eighth of it. Counts Claude Code's estimates, which are not your bill. Holds for the local user and for principals without a budgetUsdPerDay of their own.",
   }),
   auditLog: path("none", {
     flag: "audit-log",

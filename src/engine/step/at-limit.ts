@@ -96,9 +96,11 @@ export function onEnvironment(draft: Draft, input: Extract<Happening, { type: "e
   goOn(draft, turn);
 }
 
-/** Begins the search for an environment anew at an owner that has taken the session over. */
-export function waitAgain({ effects, state: { turn, waiting } }: Draft): void {
-  if (turn && waiting?.isSearching) effects.push({ type: "find-environment", turnId: turn.id });
+/** Begins the search for an environment anew at an owner that has taken the session over, or looks at that owner's limits. */
+export function waitAgain(draft: Draft): void {
+  const { turn, waiting } = draft.state;
+  if (turn && waiting?.isSearching) draft.effects.push({ type: "find-environment", turnId: turn.id });
+  else if (turn?.isHeldBack) lookAtWait(draft);
 }
 
 function goOn(draft: Draft, turn: Turn): void {

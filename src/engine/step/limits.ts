@@ -22,7 +22,7 @@ interface Place {
   readonly policy: Pick<Policy, "use">;
 }
 
-/** Time until the next look at a window without a known reset, ms. */
+/** Time until the next look at a window without a known reset, or at a budget that running turns have reserved, ms. */
 const LOOK_MS = 60_000;
 
 /** Returns the limit that keeps a new turn from starting, if any. */
@@ -58,19 +58,22 @@ export function weeklyLimit({ at, ledger, policy }: Place): HeldBack | undefined
   return windows && overLine({ at }, windows, "seven_day", sevenDay);
 }
 
-function budgetLimit({ ledger, policy }: Place): HeldBack | undefined {
+function budgetLimit({ at, ledger, policy }: Place): HeldBack | undefined {
   const { day, dayEndsAt } = ledger.known;
-  const spent = policy.use.budgets.find(
-    (each) => leftUsd(dayIn(ledger.read(budgetKey(each, day))), each.usdPerDay) <= 0,
-  );
-  return spent && { kind: "budget", until: dayEndsAt };
+  const ends = policy.use.budgets.flatMap((each) => {
+    const today = dayIn(ledger.read(budgetKey(each, day)));
+    if (leftUsd(today, each.usdPerDay) > 0) return [];
+    // Running turns give back what they do not spend.
+    return today.spentUsd < each.usdPerDay ? at + LOOK_MS : dayEndsAt;
+  });
+  return ends.length === 0 ? undefined : { kind: "budget", until: Math.max(...ends) };
 }
 
 /** Returns a sentence on a limit for the caller. */
 export function limitText({ kind, until, window = "" }: HeldBack): string {
   const when = new Date(until).toISOString();
   if (kind === "budget")
-    return `The day's budget is spent or reserved by running turns (budgetUsdPerDay), until ${when}.`;
+    return `The day's budget (budgetUsdPerDay) is spent, or reserved by running turns, at least until ${when}.`;
   return `The operator keeps the rest of the ${windowName(window)} (planReserve), which resets at ${when}.`;
 }
 
@@ -104,7 +107,9 @@ const NOTICE_SHARE = 0.8;
 /** Charges cost that no budget has counted yet, and gives the turn's reservation back. */
 export function settleBudgets(draft: Draft, turn: Turn | undefined): void {
   const { ledger, policy, state } = draft;
-  const costUsd = roundUsd(state.totals.costUsd - (state.chargedUsd ?? 0));
+  // A session of an earlier version has spent before there were budgets.
+  const { chargedUsd = state.totals.costUsd - (turn?.costUsd ?? 0) } = state;
+  const costUsd = roundUsd(state.totals.costUsd - chargedUsd);
   const isCharged = costUsd > 0;
   if (!isCharged && !turn?.reserved) return;
   state.chargedUsd = state.totals.costUsd;

@@ -205,9 +205,9 @@ function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, {
   } else {
     countCost(draft, costUsdTotal);
     if (!state.turn) return;
-    // A stopped turn may get no further result that counts the cost.
-    if (state.turn.stopping) addCost(state, { costUsdTotal, isError: false });
-    else checkBudget(draft, state.turn, costUsdTotal);
+    // A stopped turn, and a turn that is lost, may get no further result that counts the cost.
+    if (state.turn.stopping || state.turn.reserved) addCost(state, { costUsdTotal, isError: false });
+    checkBudget(draft, state.turn, costUsdTotal);
   }
 }
 
