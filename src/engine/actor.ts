@@ -285,6 +285,7 @@ export class SessionActor {
     if (this.#gone) return;
     this.#gone = true;
     this.#runner.evidence.stopChecks();
+    this.#runner.search.end();
     this.#cancelTimer?.();
     this.#inbox.abort();
     for (const resolve of this.#replies.values()) resolve(NO_ANSWER);

@@ -47,7 +47,7 @@ export class EffectRunner {
   /** The last two processes, because an exited process still gets the acknowledgement of its exit. */
   #known: readonly { readonly id: string; readonly process: AgentProcess }[] = [];
   readonly evidence: EvidenceRunner;
-  readonly #search: EnvironmentSearch;
+  readonly search: EnvironmentSearch;
   #partial = "";
   /** Aborted to end the wait for a slot. */
   #leaveQueue = new AbortController();
@@ -55,7 +55,7 @@ export class EffectRunner {
   constructor(options: EffectRunnerOptions) {
     this.#options = options;
     this.evidence = new EvidenceRunner(options);
-    this.#search = new EnvironmentSearch(options);
+    this.search = new EnvironmentSearch(options);
   }
 
   async perform(effect: OutwardEffect, state: SessionState, stored: StoredBatch): Promise<void> {
@@ -73,7 +73,7 @@ export class EffectRunner {
       case "send-again":
         return this.#process?.sendAgain(effect.id);
       case "find-environment":
-        return this.#search.begin(state, (id) => this.#tellEnvironment(effect.turnId, id));
+        return this.search.begin(state, (id) => this.#tellEnvironment(effect.turnId, id));
       case "control":
         return void this.#control(effect);
       case "answer":

@@ -37,8 +37,6 @@ export async function judgeTakeover(
   // A turn that waits at a limit needs no process before the end of its wait, and looks for an environment then.
   const runs = !state.waiting && isAtWork(state) && (spec.onLost === "resume" || state.process.phase === "starting");
   if (!runs) return { record, mayStart: false };
-  // A waiting turn goes on waiting, with the environment of any client that comes later.
-  if (state.waiting) return { record, mayStart: false };
   const lost = { record: { ...record, spec: { ...spec, onLost: "report" as const } }, mayStart: false };
   const environmentId = await waitForEnvironment(operator, runtime.environments, record);
   if (environmentId === undefined) return { ...lost, why: ENVIRONMENT_GONE };

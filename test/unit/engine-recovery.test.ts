@@ -14,7 +14,7 @@ import {
   twoNodes,
   type World,
 } from "../kit/step/two-nodes.ts";
-import { T0, Walk } from "../kit/step/walk.ts";
+import { T0 } from "../kit/step/walk.ts";
 
 const never = new AbortController().signal;
 
@@ -250,25 +250,6 @@ describe("a session whose owner died", () => {
     await clock.pass(SWEEP_MS);
     expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
     expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1`, pid: 4711, startedAt: "77" }]);
-  });
-
-  it("a turn that waits at a limit without a process waits on at the next server, for no environment", async () => {
-    const { a, b, clock } = start();
-    const { state } = new Walk().prompt("p1");
-    const waiting = { kind: "usage_limit", until: clock.now() + 3_600_000, since: clock.now() } as const;
-    const waits = { ...state, lastEventId: 0, process: { phase: "none" as const }, waiting };
-    const spec = { ...OPTIONS, onLost: "resume" as const };
-    const { record } = await a.backend.rows.create({ id: "waits", principal: "local", spec, state: waits, at: T0 });
-    b.runtime.findRecord = async () => Promise.reject(new Error("waited for an environment"));
-    expect((await b.backend.leases.abandoned(9)).map(({ id }) => id)).toEqual(["waits"]);
-    const { owner, state: now } = await b.engine.get("local", "waits");
-    expect(owner).toEqual({ nodeId: b.backend.nodeId, alive: true });
-    expect(now).toMatchObject({ waiting, turn: { id: record.state.turn?.id }, process: { phase: "none" } });
-    expect([b.engine.atWork(), b.runtime.keepsRecord("waits"), b.runtime.processes]).toEqual([1, true, []]);
-    expect(await b.backend.leases.abandoned(9)).toEqual([]);
-    // No time passes on this clock: the end does not wait for the turn.
-    await b.engine.stop(60_000);
-    expect((await a.backend.leases.abandoned(9)).map((each) => each.id)).toEqual(["waits"]);
   });
 
   it("a takeover wakes callers that wait for the end of the session", async () => {

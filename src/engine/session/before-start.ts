@@ -1,5 +1,4 @@
 import { optionsOf, type SessionState } from "../../domain/session.ts";
-import { MAX_TIMER_MS } from "../../domain/timer.ts";
 import type { ActorContext, ActorSession } from "../actor-context.ts";
 import type { AgentStart } from "../ports.ts";
 import { findEnvironment } from "./environment.ts";
@@ -31,10 +30,10 @@ export async function installMissing(
 /** Step of reported progress, percent, because each report is an event of the session's log. */
 const PERCENT_STEP = 10;
 
-/** Finds an environment for the process of a turn that goes on after a wait. */
+/** Finds an environment for the process of a turn that goes on after a wait. A new search replaces the former. */
 export class EnvironmentSearch {
   readonly #place: Place;
-  #isRunning = false;
+  #search = new AbortController();
 
   constructor(place: Place) {
     this.#place = place;
@@ -42,19 +41,24 @@ export class EnvironmentSearch {
 
   /** Calls `tell` with a record now, or with `undefined`, and again once a client of the session's identity connects. */
   begin(state: SessionState, tell: (environmentId: string | undefined) => void): void {
+    this.end();
+    this.#search = new AbortController();
     const { principal, runtime, spec } = this.#place;
     const { environmentId: wanted = "" } = state.senders?.[state.turn?.prompt?.sender ?? ""] ?? {};
     const found = findEnvironment(runtime.environments, { principal, spec, state }, wanted);
     tell(found);
-    if (found !== undefined || this.#isRunning || !state.identity) return;
-    this.#isRunning = true;
+    if (found !== undefined || !state.identity) return;
     const about = { principal, options: optionsOf(spec, state) };
-    void this.#wait(runtime.environments.find(state.identity, about, MAX_TIMER_MS), tell);
+    const { signal } = this.#search;
+    runtime.environments.find(state.identity, about, Infinity, signal).then(
+      (id) => id !== undefined && tell(id),
+      // The principal is no longer known here: the turn waits on for the next owner.
+      () => undefined,
+    );
   }
 
-  async #wait(found: Promise<string | undefined>, tell: (environmentId: string) => void): Promise<void> {
-    const id = await found;
-    this.#isRunning = false;
-    if (id !== undefined) tell(id);
+  /** Ends the search, also after its owner has given the session up. */
+  end(): void {
+    this.#search.abort();
   }
 }
