@@ -47,11 +47,11 @@ it("a search for an environment has no end, unless the session is given up", asy
   const identity = { configFolder: "/other", paidBy: "another account" };
   await storeWaiting({ identity, waiting: { kind: "environment", isSearching: true, since: T0 } });
   await b.engine.get("local", "waits");
-  const [[wanted, , ms, signal] = []] = asked as [[unknown, unknown, number, AbortSignal]];
-  expect([asked.length, wanted, ms, signal?.aborted]).toEqual([1, identity, Infinity, false]);
+  const [[wanted, , ms, signal]] = asked as [[unknown, unknown, number, AbortSignal]];
+  expect([asked.length, wanted, ms, signal.aborted]).toEqual([1, identity, Infinity, false]);
   await b.engine.interrupt("local", "waits", "caller");
   expect(await b.waitForEvent("waits", "turn.ended")).toMatchObject({ data: { outcome: "interrupted" } });
-  await expect.poll(() => signal?.aborted).toBe(true);
+  await expect.poll(() => signal.aborted).toBe(true);
 });
 
 it("a turn that waits for an environment sends its refused request again once a client has one", async () => {
