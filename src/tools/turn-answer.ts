@@ -1,7 +1,6 @@
 import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
-import { waitingField } from "../domain/standstill.ts";
 import { events } from "../engine/actions/reading.ts";
 import { EXPENDABLE_OF_RESULT, shortResult } from "../view/result.ts";
 import { fit, jsonBytes } from "../view/size.ts";
@@ -18,7 +17,7 @@ import {
   type EndOfTurn,
   type ReadableSession,
 } from "./readable-session.ts";
-import { pollInterval, waitFor } from "./waiting.ts";
+import { pollInterval, turnWait, waitFor } from "./waiting.ts";
 
 /**
  * Answers of `claude_code` and `claude_code_reply`: the cursor for reading on, and the result if the turn ended within the
@@ -74,7 +73,7 @@ async function withRequests(
 
 interface Answering {
   readonly call: ToolCall;
-  readonly deps: Pick<ToolDeps, "diskResume">;
+  readonly deps: Pick<ToolDeps, "diskResume" | "now">;
 }
 
 function answerStarted(
@@ -86,7 +85,7 @@ function answerStarted(
   return {
     sessionId: view.id,
     status: statusOf(state),
-    ...waitingField(state),
+    ...turnWait(state, by.deps.now()),
     nextCursor: cursor,
     ...pollInterval(state),
     ...positionInQueue(state, cursor),

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { invalidArgument } from "../domain/error.ts";
 import { statusOf, waitingOf, type SessionState } from "../domain/session.ts";
+import { waitingField } from "../domain/standstill.ts";
 import type { ToolCall, ToolLimits } from "./define.ts";
 import { headline, presentEvent } from "../view/event.ts";
 import type { ReadableSession, Wait } from "./readable-session.ts";
@@ -21,6 +22,16 @@ export function pollInterval(state: SessionState): { pollInterval?: number } {
   if (status !== "running") return status === "waiting_permission" ? { pollInterval: 1_000 } : {};
   const { kind = "slot" } = waitingOf(state) ?? {};
   return { pollInterval: kind === "slot" ? 3_000 : 60_000 };
+}
+
+/** Shortest wait for a slot that answers about a turn show, ms: every start of a process waits for a moment. */
+const SHORT_WAIT_MS = 1_000;
+
+/** Returns the field `waiting` of an answer about a turn. */
+export function turnWait(state: SessionState, now: number): ReturnType<typeof waitingField> {
+  const { process, waiting } = state;
+  const isShort = process.phase === "starting" && now - process.since < SHORT_WAIT_MS;
+  return waiting || !isShort ? waitingField(state) : {};
 }
 
 export const WaitMs = z.int().min(0);

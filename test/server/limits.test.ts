@@ -7,12 +7,9 @@ import { constants } from "../kit/servers/constants.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
-/**
- * Turns at a limit of the plan, with the real Claude Code signed in to a subscription. Each test has a window of its own, because
- * all have one account.
- */
+/** Turns at a limit of the plan. Each test has a window of its own, because all have one account. */
 
-const world = useWorld({ plan: true });
+const world = useWorld({ agent: "stand-in", plan: true });
 let server: Server;
 beforeAll(async () => {
   const args = ["--toolsets", "all", "--on-limit", "wait", "--budget-usd-per-day", "80"];
@@ -39,7 +36,7 @@ async function waitBegun(sessionId: string): Promise<Answer> {
   for (let cursor = 1; ;) {
     const poll = { action: "poll", sessionId, cursor, waitMs: 20_000, until: "event" };
     const answer = await server.call("claude_code_check", poll);
-    if ("waiting" in answer) return answer;
+    if (JSON.stringify(answer["waiting"] ?? "").includes("usage_limit")) return answer;
     cursor = answer.nextCursor;
   }
 }

@@ -25,6 +25,7 @@ function waitingEngine(state: Partial<SessionState> = {}): { engine: FakeEngine;
   return { engine, session };
 }
 
+const STARTING = { phase: "starting", id: "p", startingMs: 0, waiting: true, again: 0 } as const;
 const SLOT = { process: { phase: "starting", waiting: true } } as Partial<SessionState>;
 
 describe("a session that stands still", () => {
@@ -71,6 +72,19 @@ describe("a session that stands still", () => {
     expect(await check(engine, { sessionId })).toMatchObject({ waiting });
     engine.sessions.get(sessionId)?.endTurn();
     expect(await runForAnswer(engine, "_reply", { sessionId, prompt: "x" })).toMatchObject({ waiting });
+  });
+
+  it("an answer about a turn that has just begun leaves out the moment in which its process waits for a slot", async () => {
+    const engine = new FakeEngine();
+    engine.onPrompt = ({ state }) => {
+      state.process = { ...STARTING, since: NOW };
+    };
+    const started = (await runForAnswer(engine, "", { prompt: "x" })) as unknown as { sessionId: string };
+    expect(started).not.toHaveProperty("waiting");
+    const { sessionId } = started;
+    expect(await check(engine, { sessionId })).not.toHaveProperty("waiting");
+    engine.sessions.get(sessionId)!.state.process = { ...STARTING, since: NOW - 2_000 };
+    expect(await check(engine, { sessionId })).toMatchObject({ waiting: { kind: "slot" } });
   });
 
   it("get, list and the resources show `waiting`", async () => {

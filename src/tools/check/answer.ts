@@ -2,7 +2,6 @@ import { CALLER } from "../../domain/approvals/answer-source.ts";
 import { lastCharacters } from "../../domain/last-word.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
-import { waitingField } from "../../domain/standstill.ts";
 import { answer as answering } from "../../engine/actions/answering.ts";
 import { assembleCheck, type CheckAnswer, type CheckMaterial } from "../../view/check.ts";
 import type { ResponseMode } from "../../view/event.ts";
@@ -14,7 +13,7 @@ import { readPendingRequest } from "../elicitation/user.ts";
 import { waitEliciting, type Awaited, type PlainWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { readResult, type ReadableSession } from "../readable-session.ts";
-import { pollInterval, waitFor } from "../waiting.ts";
+import { pollInterval, turnWait, waitFor } from "../waiting.ts";
 import { readShown } from "./events.ts";
 import type { CheckRequest } from "./request.ts";
 
@@ -173,7 +172,7 @@ async function readSnapshot(
       // Left out in minimal mode: the caller has named the only session.
       ...((request.several || form.mode !== "minimal") && { sessionId: view.id }),
       status: statusOf(state),
-      ...waitingField(state),
+      ...turnWait(state, deps.now()),
       ...(form.mode !== "minimal" && pollInterval(state)),
       ...(await readQueuePosition(view.id, state, deps)),
       ...(cursorResetTo !== undefined && { cursorResetTo }),

@@ -1,14 +1,13 @@
 import { invalidArgument } from "../../../domain/error.ts";
 import type { JsonObject } from "../../../domain/json.ts";
 import { statusOf } from "../../../domain/session.ts";
-import { waitingField } from "../../../domain/standstill.ts";
 import { continueTurn, verify as runCommands } from "../../../engine/actions/begin.ts";
 import { receipt as readReceipt } from "../../../engine/actions/receipts.ts";
 import { receiptPage } from "../../../view/receipt.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { approvalLimits } from "../../prompt.ts";
 import { actingCaller } from "../../scope.ts";
-import { pollInterval } from "../../waiting.ts";
+import { pollInterval, turnWait } from "../../waiting.ts";
 import { offerAs } from "./action.ts";
 import { PageToken } from "./reading.ts";
 import { ANSWER_BYTES } from "./session-fields.ts";
@@ -61,8 +60,8 @@ async function answerBegun(
   sessionId: string,
   { cursor: nextCursor }: { readonly cursor: number },
   { principal }: ToolCall,
-  { engine }: ToolDeps,
+  deps: ToolDeps,
 ): Promise<JsonObject> {
-  const { state } = await engine.get(principal, sessionId);
-  return { sessionId, status: statusOf(state), ...waitingField(state), nextCursor, ...pollInterval(state) };
+  const { state } = await deps.engine.get(principal, sessionId);
+  return { sessionId, status: statusOf(state), ...turnWait(state, deps.now()), nextCursor, ...pollInterval(state) };
 }
