@@ -17,7 +17,7 @@ import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { resolveFolders } from "../../src/engine/session/build-command.ts";
 import { ESCAPES, plantImage, type AttackFolders } from "../kit/attacks/escapes.ts";
-import { placementOf, runtimeFor } from "../kit/sessions/confined-runtime.ts";
+import { dependenciesFor, placementOf, runtimeFor } from "../kit/sessions/confined-runtime.ts";
 
 let root = "";
 let place: AttackFolders;
@@ -66,10 +66,8 @@ describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folde
 
   it("a path outside is refused at each start of a process, whatever earlier checks found", async () => {
     const start = { ...placementOf({ cwd: folder(place) }), admitted: Promise.resolve() };
-    const confine = () => ({ allowDirs: [place.allowed], spawnWrapper: [] });
-    const environments = new EnvironmentRecords(Buffer.alloc(32), {});
-    const config = { confine, environments, protection: { closed: () => [] } };
-    await expect(planLaunch(start as never, config as never, {} as never)).rejects.toMatchObject(outside("cwd"));
+    const config = dependenciesFor({ allowDirs: [place.allowed] });
+    await expect(planLaunch(start as never, config, {} as never)).rejects.toMatchObject(outside("cwd"));
   });
 
   it("a session from disk is refused if its folder is outside, and the refusal does not name the folder", async () => {
