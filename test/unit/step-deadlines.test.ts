@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
+import { foundFor, refused, RESERVE, USE, used } from "../kit/step/limit-cases.ts";
 import { requestOf, POLICY, resultSignal, SECOND, SHELL_TASK, T0, Walk } from "../kit/step/walk.ts";
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
@@ -220,5 +221,37 @@ describe("an idle process", () => {
     walk.later(1).take({ type: "shutdown", at: walk.at }).take({ type: "recovered", at: walk.at }).prompt("p2");
     walk.hear(...UP, resultSignal({ promptIds: ["p2"] }), IDLE);
     expect(seconds(walk)).toBe(1 + POLICY.idleProcessMs / SECOND);
+  });
+});
+
+describe("looks at a wait", () => {
+  const waits = (use: Walk["policy"]["use"]) => new Walk({ onLimit: "wait", use });
+
+  it("a refused turn goes on within a minute once another process reports that the window is free", () => {
+    const walk = waits(USE)
+      .prompt("p1")
+      .hear(...UP, refused("p1"), IDLE)
+      .later(60)
+      .tick();
+    expect(walk.state.waiting?.until).toBeGreaterThan(walk.at);
+    expect(used(walk.later(30), "five_hour", 3).later(30).tick().last.effects).toContainEqual(
+      expect.objectContaining({ type: "send-again" }),
+    );
+  });
+
+  it("a turn that is held back starts within a minute once the window or the money is free", () => {
+    const full = used(new Walk(), "five_hour", 85);
+    const reserved = new Walk({ onLimit: "wait", ...RESERVE }, full).prompt("p1");
+    expect(reserved.state.turn?.isHeldBack).toBe(true);
+    const free = used(reserved, "five_hour", 84).later(60).tick();
+    expect(free.take(foundFor(free, "environment found")).state.turn?.isHeldBack).toBeUndefined();
+  });
+
+  it("a turn is held back for as long as all of a window is kept, with a look each minute", () => {
+    const none = used(new Walk(), "five_hour", 0);
+    const walk = new Walk({ onLimit: "wait", use: { ...USE, reserve: { fiveHour: 100 } } }, none).prompt("p1");
+    walk.later(2 * 3_600).tick();
+    expect(walk.state.turn?.isHeldBack).toBe(true);
+    expect(walk.deadline).toBe(walk.at + 60 * SECOND);
   });
 });

@@ -22,7 +22,7 @@ interface Place {
   readonly policy: Pick<Policy, "use">;
 }
 
-/** Time until the next look at a window without a known reset, or at a budget that running turns have reserved, ms. */
+/** Time until the next look at a window without a reset to come, or at a budget that running turns have reserved, ms. */
 const LOOK_MS = 60_000;
 
 /** Returns the limit that keeps a new turn from starting, if any. */
@@ -46,7 +46,9 @@ function overLine(
   kept: number | undefined,
 ): HeldBack | undefined {
   if (kept === undefined || usedPercent(account, window, at) < 100 - kept) return undefined;
-  return { kind: "plan_reserve", window, until: account.windows[window]?.resetsAt ?? at + LOOK_MS };
+  const { resetsAt = 0 } = account.windows[window] ?? {};
+  // All of the window may be kept, so that a reset in the past frees nothing.
+  return { kind: "plan_reserve", window, until: resetsAt > at ? resetsAt : at + LOOK_MS };
 }
 
 /** Returns the weekly window if the rest of it is reserved, so that a running turn stops. */
