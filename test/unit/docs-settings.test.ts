@@ -42,7 +42,7 @@ describe("a configuration file in a document", () => {
   });
 
   it("docs/http.md names every key of a principal in its table and in an example", () => {
-    const places = ["configuration", "configuration", "http", "http"];
+    const places = ["configuration", "configuration", "http", "http", "limits"];
     expect(files.map(({ file }) => file)).toEqual(places.map((place) => `docs/${place}.md`));
     const { text } = DOCUMENTS.find(({ file }) => file === "docs/http.md") ?? { text: "" };
     const keys = Object.keys(PrincipalTerms.unwrap().shape);
