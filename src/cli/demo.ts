@@ -11,12 +11,13 @@ import { Installer } from "../claude/installer.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { loadConfig } from "../config/load.ts";
 import { connect, type ServerCommand } from "../demo/client.ts";
-import { startScriptedModel } from "../demo/model/server.ts";
+import { type ScriptedModel, startScriptedModel } from "../demo/model/server.ts";
 import { jsonScreen, textScreen, type Screen } from "../demo/screen.ts";
 import { PackageCache } from "../packages/package-cache.ts";
 import { play, usd, type Ending } from "../demo/story.ts";
 import { withClaudePath } from "../domain/client-environment.ts";
 import { AppError } from "../domain/error.ts";
+import { CONSTANTS_VARIABLE } from "../domain/names.ts";
 
 interface Flags {
   json: boolean;
@@ -119,13 +120,13 @@ async function run({ home, live, screen, signal }: Run): Promise<Ending> {
   await promisify(execFile)("git", ["init", "--quiet", project]).catch(() => undefined);
   const model = live ? undefined : await startScriptedModel();
   try {
-    const environment = model ? model.environment(join(home, "config")) : ownEnvironment();
+    const environment = model ? scriptedEnvironment(model, home) : ownEnvironment();
     const client = await connect(serverCommand(environment), signal);
     try {
       screen.title(`claude-agents-mcp ${client.serverVersion}, MCP ${client.protocolVersion}, over stdio`);
       const played = model ? `the scripted model at ${model.url}` : "your own Claude login";
       screen.line({ at: 0, who: "note", text: `Claude Code works in ${project}, with ${played}` });
-      return await play({ client, screen, project, live, startedAt });
+      return await play({ client, screen, project, model, startedAt });
     } finally {
       await client.close();
     }
@@ -133,6 +134,17 @@ async function run({ home, live, screen, signal }: Run): Promise<Ending> {
     await model?.close();
   }
 }
+
+/** Signs Claude Code in to a subscription, and shortens the time from its reset to the going on. */
+function scriptedEnvironment(model: ScriptedModel, home: string): Record<string, string> {
+  const shortened = { limitMarginMs: LIMIT_MARGIN_MS };
+  return {
+    ...model.environment(join(home, "config"), { plan: true }),
+    [CONSTANTS_VARIABLE]: JSON.stringify(shortened),
+  };
+}
+
+const LIMIT_MARGIN_MS = 100;
 
 function serverCommand(env: Record<string, string>): ServerCommand {
   const main = fileURLToPath(new URL("./main.js", import.meta.url));

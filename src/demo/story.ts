@@ -4,6 +4,7 @@ import { z } from "zod";
 import { Verification, type Answer, type DemoClient } from "./client.ts";
 import type { Actor, Screen } from "./screen.ts";
 import { scriptTag } from "./model/script.ts";
+import type { ScriptedModel } from "./model/server.ts";
 
 const GREETING = "Hello from Claude Code.\n";
 const WAIT_MS = 20_000;
@@ -13,8 +14,8 @@ export interface Stage {
   screen: Screen;
   /** Temporary project in which Claude Code works. */
   project: string;
-  /** True with a real model: prompts carry no script. */
-  live: boolean;
+  /** Scripted model; `undefined` with a real one, for which prompts carry no script. */
+  model: Pick<ScriptedModel, "requests"> | undefined;
   startedAt: number;
 }
 
@@ -27,6 +28,8 @@ export interface Ending {
   receiptRight: boolean;
   /** True if the verification has passed, and the claimed file is there. */
   verified: boolean;
+  /** True if the request that was refused at a limit was sent again, unchanged. Undefined with a real model. */
+  wentOn?: boolean;
   turns: number;
   costUsd: number;
 }
@@ -39,8 +42,11 @@ export async function play(stage: Stage): Promise<Ending> {
   const { sessionId, ...first } = await writeFile(stage, teller);
   const sameProcess = await goOn(stage, teller, sessionId);
   const deniedFileAbsent = await denyFile(stage, teller, sessionId);
-  const { last, verified } = await verifyClaim(stage, teller, sessionId);
-  const checks: Checks = { ...first, sameProcess, deniedFileAbsent, verified };
+  const { model } = stage;
+  const fourth = await verifyClaim(stage, teller, sessionId);
+  const fifth = model && (await waitAtLimit({ ...stage, model }, teller, sessionId));
+  const { last, ...later } = { ...fourth, ...fifth };
+  const checks: Checks = { ...first, sameProcess, deniedFileAbsent, ...later };
   const { sessionTotalCostUsd: costUsd = 0, sessionTotalTurns: turns = 0 } = last.result ?? {};
   return { ok: Object.values(checks).every(Boolean), ...checks, turns, costUsd };
 }
@@ -55,6 +61,7 @@ async function writeFile(
     prompt: prompt(stage, `Create the file ${wanted} with the text "${GREETING.trim()}".`, writeScript(wanted)),
     cwd: stage.project,
     maxTurns: 10,
+    advanced: { onLimit: "wait" },
   });
   const { sessionId = "" } = started;
   const { result } = await teller.follow(sessionId, started, { decision: "allow" });
@@ -114,10 +121,33 @@ async function verifyClaim(
   return { last, verified };
 }
 
+async function waitAtLimit(
+  stage: Stage & { readonly model: Pick<ScriptedModel, "requests"> },
+  teller: Teller,
+  sessionId: string,
+): Promise<Required<Pick<Checks, "wentOn">> & { last: Answer }> {
+  stage.screen.title("5  Reply: the subscription's 5-hour window is used up; the turn waits, and goes on by itself");
+  const before = stage.model.requests.length;
+  const replied = await teller.call("claude_code_reply", {
+    sessionId,
+    prompt: prompt(stage, "Say that you are still here.", [
+      { error: { status: 429, plan: { claim: "five_hour", resetsInS: RESET_S } }, text: "I am still here." },
+    ]),
+  });
+  const last = await teller.follow(sessionId, replied, { decision: "allow" });
+  const sent = stage.model.requests.slice(before).map(({ digest }) => digest);
+  const wentOn = last.result?.isError === false && sent.length === 2 && sent[0] === sent[1];
+  teller.say("check", wentOn ? "the refused request was sent once more, unchanged" : "the turn did NOT go on");
+  return { last, wentOn };
+}
+
+/** Time until the window of the demo resets, s. */
+const RESET_S = 1;
+
 type ScriptedReply = Parameters<typeof scriptTag>[0];
 
-function prompt({ live }: Stage, text: string, script: ScriptedReply): string {
-  return live ? text : `${text} ${scriptTag(script)}`;
+function prompt({ model }: Stage, text: string, script: ScriptedReply): string {
+  return model ? `${text} ${scriptTag(script)}` : text;
 }
 
 function writeScript(file: string): ScriptedReply {

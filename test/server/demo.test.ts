@@ -23,6 +23,8 @@ describe("claude-agents-mcp demo", () => {
     expect(stdout).toMatch(/verification failed, attempt 1 of 2: grep Hello notes\.txt exited with [12]\n/);
     expect(stdout).toMatch(/verification passed, attempt 2 of 2: grep Hello notes\.txt exited with 0\n/);
     expect(stdout).toMatch(/notes\.txt is verified/);
+    expect(stdout).toMatch(/The turn waits, and goes on by itself at /);
+    expect(stdout).toContain("the refused request was sent once more, unchanged");
     expect(stdout).toMatch(/one process served both turns/);
     expect(stdout).toMatch(/forbidden\.txt is not there/);
     expect(stdout).toMatch(/All checks passed: \d+ turns, \$\d+\.\d{4}/);
@@ -44,6 +46,7 @@ describe("claude-agents-mcp demo", () => {
         deniedFileAbsent: true,
         sameProcess: true,
         verified: true,
+        wentOn: true,
       },
     });
     expect(status).toBe(0);
