@@ -13,9 +13,9 @@ export type WaitingKind = z.infer<typeof WaitingKind>;
 export const Waiting = z.object({
   kind: WaitingKind.exclude(["slot"]),
   window: z.string().exactOptional(),
-  /** Time at which the server looks again, ms since the epoch; the end of the wait as far as known. */
+  /** End of the wait as far as known, ms since the epoch. */
   until: z.number().exactOptional(),
-  /** Time from the last input until the server looks again, ms; kept in step with `until`, whichever way the clock is set. */
+  /** Time awake until the server looks again, ms; at most until `until`, whichever way the clock is set. */
   leftMs: z.number().exactOptional(),
   /** True while the owner looks for an environment for the next process. */
   isSearching: z.boolean().exactOptional(),

@@ -13,15 +13,12 @@ import { endProcess, lookBefore, startProcess } from "./starting.ts";
 import { restartIdleClock } from "./time.ts";
 import { beginTurn, startTurn } from "./turn.ts";
 import { attend } from "./unattended.ts";
-import { beginWait, heldEnding, heldWait, marginOf, waitsAtLimits } from "./waits.ts";
+import { beginWait, heldEnding, heldWait, lookLater, lookMs, marginOf, waitsAtLimits } from "./waits.ts";
 
 /**
  * Turns that stand still at a limit: refused by the API until a window of the plan resets, or held back by the operator's
  * reserve or budget. The decision to send a refused request again is stored before it is sent, so that it is sent at most once.
  */
-
-/** Wait after a refusal whose reset is unknown or past, and after the second of several in a row, ms; doubled for each further. */
-const BACKOFF_MS = 60_000;
 
 /** Ends, or holds, a turn whose last request the API has refused at a limit of the plan. */
 export function onRefused(draft: Draft, turn: Turn, limit: PlanLimit): void {
@@ -35,14 +32,17 @@ export function onRefused(draft: Draft, turn: Turn, limit: PlanLimit): void {
   beginWait(draft, { kind: "usage_limit", window: limit.window, until, since: at });
 }
 
-/** Returns the time to send the request again: after the reset, and not before a back-off if a clock may be wrong. */
+/**
+ * Returns the time to send the request again: after the reset. A back-off, doubled each time, follows a refusal whose reset is
+ * unknown or past, because a clock may be wrong, and the second of several in a row.
+ */
 function againAt(
   { at, policy }: Pick<Draft, "at" | "policy">,
   { resetsAt = 0 }: PlanLimit,
   { count, id }: { readonly count: number; readonly id: string },
 ): number {
   const isSoon = resetsAt <= at || count > 1;
-  const backoff = isSoon ? at + Math.min(BACKOFF_MS, 4 * policy.use.marginMs) * 2 ** (count - 1) : 0;
+  const backoff = isSoon ? at + lookMs(policy) * 2 ** (count - 1) : 0;
   return Math.max(resetsAt + marginOf(policy, id), backoff);
 }
 
@@ -50,11 +50,13 @@ function againAt(
 export function lookAtWait(draft: Draft): void {
   const { at, state } = draft;
   const { process, turn, waiting } = state;
-  if (!turn || !waiting || waiting.isSearching || process.phase === "ending") return;
+  if (!turn || !waiting) return;
+  if (waiting.isSearching || process.phase === "ending") return lookLater(draft);
   const next = turn.isHeldBack ? stillHeld(draft, turn) : { ...waiting, ...movedEnd(draft, turn, waiting) };
   if (next?.until !== undefined && next.until > at) return waitOn(draft, turn, next);
   if (process.phase !== "none") return goOn(draft, turn);
   waiting.isSearching = true;
+  lookLater(draft);
   draft.effects.push({ type: "find-environment", turnId: turn.id });
 }
 

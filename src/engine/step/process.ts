@@ -1,7 +1,7 @@
 import { promptsOf, type SessionState } from "../../domain/session.ts";
 import type { QueuedPrompt, Turn } from "../../domain/running-turn.ts";
 import type { AgentSignal } from "../ports.ts";
-import { lookAtWait, waitAgain } from "./at-limit.ts";
+import { lookAtWait, onRefused, waitAgain } from "./at-limit.ts";
 import { noteEnvironment } from "./senders.ts";
 import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft, type Happening } from "./draft.ts";
@@ -146,6 +146,8 @@ function emitExit(
 function endExited(draft: Draft, turn: Turn, ending: Ending): void {
   if (draft.policy.ephemeral) expireSession(draft, ending);
   else if (mayRerun(draft, turn, ending)) endTurn(draft, turn, ending);
+  // The process was gone before it told that it was idle.
+  else if (ending.limit) onRefused(draft, turn, ending.limit);
   else settleTurn(draft, turn, ending);
 }
 

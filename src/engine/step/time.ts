@@ -18,7 +18,7 @@ export function elapse(state: SessionState, ms: number, at: number): void {
   state.idleMs += ms;
   if (process.phase === "starting") process.startingMs = (process.startingMs ?? 0) + ms;
   if (turn) elapseTurn(turn, ms, requests.length > 0 || waitsForSlot(state) || waiting !== undefined);
-  elapseWait(state, at);
+  elapseWait(state, ms, at);
   for (const request of requests) elapseRequest(request, ms, at);
 }
 
@@ -66,8 +66,9 @@ export function lineOf({ process }: SessionState): number {
   return process.phase === "none" ? 0 : (process.line ?? 0);
 }
 
-/** True if readers without an event see no change of transcript id, wait for a slot and times of open requests. */
+/** True if readers without an event see no change of transcript id, waits, and times of open requests. */
 export function looksUnchanged(before: SessionState, after: SessionState): boolean {
   if (before.transcriptId !== after.transcriptId || waitsForSlot(before) !== waitsForSlot(after)) return false;
+  if (before.waiting?.until !== after.waiting?.until) return false;
   return after.requests.every(({ expiresAt }, index) => before.requests[index]?.expiresAt === expiresAt);
 }

@@ -9,8 +9,13 @@ import { type HeldBack, limitText } from "./limits.ts";
 
 /** Waits of turns at limits, as recorded in the state (`SessionState.waiting`). */
 
-/** Interval of looks at a wait, ms, because clocks are set, machines sleep, and other processes report windows. */
-const LOOK_MS = 60_000;
+/**
+ * Returns the interval of looks at a wait, ms, a minute with the usual margin: clocks are set, machines sleep, and other
+ * processes report windows.
+ */
+export function lookMs({ use: { marginMs } }: Pick<Policy, "use">): number {
+  return 4 * marginMs;
+}
 
 /** True if a turn of `prompt` waits at limits. Turns that end with their client report. */
 export function waitsAtLimits(
@@ -40,7 +45,7 @@ export function beginWait(draft: Draft, waiting: Waiting): void {
   const { state } = draft;
   const isKnown = state.waiting?.kind === waiting.kind;
   state.waiting = { ...waiting };
-  elapseWait(state, draft.at);
+  lookLater(draft);
   if (isKnown) return;
   const data = { kind: "waiting" as const, message: waitText(waiting), details: { ...waiting } };
   emit(draft, { type: "notice", data });
@@ -74,15 +79,23 @@ export function heldEnding(limit: HeldBack): Ending {
   return { outcome: "failed", errorSubtype: limit.kind, category: "limit", message };
 }
 
-/** Returns the time until the next look at a waiting turn, ms. */
-export function waitLeftMs({ process, turn, waiting }: Draft["state"]): number | undefined {
-  if (!waiting || !turn) return undefined;
-  // Another event ends the wait.
-  if (waiting.isSearching || process.phase === "ending") return LOOK_MS;
-  return Math.min(waiting.leftMs ?? LOOK_MS, LOOK_MS);
+/** Returns the time awake until the next look at a waiting turn, ms. */
+export function waitLeftMs({ turn, waiting }: Draft["state"]): number | undefined {
+  return turn && waiting ? (waiting.leftMs ?? 0) : undefined;
 }
 
-/** Keeps `leftMs` in step with the time of day, because a reset is a time of day, whichever way the clock is set. */
-export function elapseWait({ waiting }: Draft["state"], at: number): void {
-  if (waiting?.until !== undefined) waiting.leftMs = Math.max(0, waiting.until - at);
+/** Puts the next look off. */
+export function lookLater({ at, policy, state }: Pick<Draft, "at" | "policy" | "state">): void {
+  if (!state.waiting) return;
+  state.waiting.leftMs = lookMs(policy);
+  elapseWait(state, 0, at);
+}
+
+/** Counts `leftMs` down, and to 0 at the end of the wait, a time of day, whichever way the clock is set. */
+export function elapseWait({ process, waiting }: Draft["state"], ms: number, at: number): void {
+  if (waiting?.leftMs === undefined) return;
+  // Another event ends the wait.
+  const isElsewhere = waiting.isSearching === true || process.phase === "ending";
+  const { until = Infinity } = isElsewhere ? {} : waiting;
+  waiting.leftMs = Math.max(0, Math.min(until - at, waiting.leftMs - ms));
 }

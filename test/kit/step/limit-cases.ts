@@ -47,6 +47,12 @@ export function over(walk: Walk): Walk {
   return walk.tick();
 }
 
+/** Lets time pass until just before the end of the wait. */
+function nearlyOver(walk: Walk): Walk {
+  walk.at = (walk.state.waiting?.until ?? walk.at) - 1;
+  return walk.tick();
+}
+
 export const OVERAGE: AgentSignal = { type: "plan", account: ACCOUNT, report: { isUsingOverage: true, windows: [] } };
 
 type Environment = { readonly type: "environment"; readonly environmentId?: string };
@@ -78,6 +84,7 @@ export function limitWalks({ done, running, shimRunning }: Base) {
   const gone = () => waiting().hear(killed);
   const searching = () => over(gone());
   const sent = () => over(waiting());
+  const again = () => sent().hear(refused(goneOnId(sent())), idle);
   const reported = () => on(running(), { use: USE }).hear(refused("p1"), idle);
   const stopped = () =>
     used(on(running(), RESERVE), "seven_day", 81).hear({ type: "message", message: {}, toolUseId: "t1" });
@@ -89,6 +96,8 @@ export function limitWalks({ done, running, shimRunning }: Base) {
         .promptWith("p1", { limits: { endWithClient: true } })
         .hear({ type: "admitted" }, { type: "started", resumed: false }, { type: "ready" }, refused("p1"), idle),
     "waiting at a limit": waiting,
+    "waiting at a limit, another session found the window free": () => used(waiting().later(1), "five_hour", 10),
+    "refused at a limit, not idle yet": () => on(running(), { ...WAITS, use: USE }).hear(refused("p1")),
     "waiting at a limit, a prompt waits": () => waiting().promptWith("p2", { whenBusy: "queue" }),
     "waiting at a limit, process closed": () => waiting().later(900).tick(),
     "waiting at a limit, no process": gone,
@@ -98,7 +107,8 @@ export function limitWalks({ done, running, shimRunning }: Base) {
     "waiting for an environment": () => find(searching(), "no environment"),
     "refused request sent again": sent,
     "refused request sent again by a new process": () => find(searching(), "environment found"),
-    "refused again": () => sent().hear(refused(goneOnId(sent())), idle),
+    "refused again": again,
+    "refused again, at the end of the back-off": () => nearlyOver(again()),
     "answered after the reset": () => sent().hear(resultSignal({ promptIds: [goneOnId(sent())] })),
     continued: () =>
       reported()

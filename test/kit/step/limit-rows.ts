@@ -27,6 +27,11 @@ export const LIMIT_ROWS: Partial<Record<StateName, [InputName, told: string, Ses
     ["recovered", "process.exited end-leftover", "running"],
     ["shutdown", "stop", "running"],
   ],
+  "waiting at a limit, another session found the window free": [["tick when due", AGAIN, "running"]],
+  "refused at a limit, not idle yet": [
+    ["killed", "process.exited notice", "running"],
+    ["recovered", "process.exited notice end-leftover", "running"],
+  ],
   "waiting at a limit, a prompt waits": [["interrupt", "turn.ended(interrupted) ok", "idle"]],
   "waiting at a limit, process closed": [["ended", "process.exited(expected)", "running"]],
   "waiting at a limit, no process": [
@@ -58,7 +63,8 @@ export const LIMIT_ROWS: Partial<Record<StateName, [InputName, told: string, Ses
     ["recovered", "process.exited turn.ended(lost) end-leftover", "error"],
     ["recovered, may start", "notice end-leftover start send-again", "running"],
   ],
-  "refused again": [["tick when due", AGAIN, "running"]],
+  "refused again": [["tick when due", "", "running"]],
+  "refused again, at the end of the back-off": [["tick when due", AGAIN, "running"]],
   "answered after the reset": [["idle", "turn.ended(done)", "idle"]],
   continued: [["killed", "process.exited turn.ended(lost)", "error"]],
   "idle, above the 5-hour line": [["prompt", "SESSION_BUSY", "idle"]],
