@@ -59,6 +59,9 @@ const FRAMES = {
   attach: /"t":"attach"/,
 };
 
+/** Line that sends a refused request again, with or without a shim. */
+const AGAIN = '"role":"user","content":[]';
+
 /** Patterns that the line must match, too. */
 const BODIES = { control: /"subtype":"set_/, permission: /"behavior":"allow"/ };
 
@@ -68,6 +71,7 @@ const LINES = { line: '"type":"tool_result"', elicitation: '"subtype":"elicitati
 function install() {
   const [when, what] = point.split(" ");
   if (LINES[what]) return onLine(LINES[what]);
+  if (what === "again") return onWrite(when, AGAIN);
   if (what in STORED) return onCommit(when, STORED[what]);
   onFrame(when, FRAMES[what], BODIES[what]);
 }
@@ -80,6 +84,10 @@ const STORED = {
   request: "permission.asked",
   verification: "verification.ended",
   receipt: "turn.receipt",
+  refusal: "duration_api_ms",
+  wait: "The API refuses requests of this account",
+  decision: "is sent once more",
+  end: "turn.ended",
 };
 
 const isShim = (socket) => socket.remoteName === true;
@@ -100,6 +108,21 @@ function onFrame(when, header, body) {
     const isFrame = header.test(text);
     const isNow = body ? (isMeant || isFrame) && body.test(text) : isFrame;
     isMeant = isFrame;
+    if (isNow && when === "before") die();
+    const result = write.call(this, chunk, ...rest);
+    if (isNow && when === "after") {
+      this.uncork();
+      setImmediate(die);
+    }
+    return result;
+  };
+}
+
+/** Dies before or after a line with `part` is written to Claude Code or its shim. */
+function onWrite(when, part) {
+  const write = Reflect.get(Socket.prototype, "write");
+  Socket.prototype.write = function (chunk, ...rest) {
+    const isNow = Buffer.from(chunk).includes(part);
     if (isNow && when === "before") die();
     const result = write.call(this, chunk, ...rest);
     if (isNow && when === "after") {
