@@ -64,18 +64,29 @@ export function mergeReport(
   return { configFolder, paidBy, windows: Object.fromEntries(kept) };
 }
 
+const HOUR_MS = 3_600_000;
+const FIVE_HOUR = "five_hour";
+
+/**
+ * Returns the end of the knowledge about a window, ms since the epoch: its reset, but no later than a whole window from the
+ * report, so that no wrong reset locks an account for ever. Without a reset, an hour from the report.
+ */
+export function knownUntil({ at, resetsAt = at + HOUR_MS }: AccountWindows["windows"][string], window: string): number {
+  return Math.min(resetsAt, at + HOUR_MS * (window === FIVE_HOUR ? 5 : 7 * 24));
+}
+
 /**
  * Returns the used share of a window, percent. A window that is unknown, or whose reset has passed, counts as free; a rejection
  * counts as 100.
  */
 export function usedPercent({ windows }: Pick<AccountWindows, "windows">, window: string, now: number): number {
   const found = windows[window];
-  if (!found || (found.resetsAt !== undefined && found.resetsAt <= now)) return 0;
+  if (!found || knownUntil(found, window) <= now) return 0;
   return found.isRejected ? 100 : (found.usedPercent ?? 0);
 }
 
 const NAMES: ReadonlyMap<string, string> = new Map([
-  ["five_hour", "5-hour window"],
+  [FIVE_HOUR, "5-hour window"],
   ["seven_day", "weekly window"],
   ["seven_day_opus", "weekly Opus window"],
   ["seven_day_sonnet", "weekly Sonnet window"],

@@ -1,6 +1,6 @@
 import { type Budget, type BudgetDay, leftUsd, type Reservation } from "../../domain/budget.ts";
 import { accountKey, budgetKey, dayIn, windowsIn } from "../../domain/ledger.ts";
-import { usedPercent, windowName, type AccountWindows } from "../../domain/plan.ts";
+import { knownUntil, usedPercent, windowName, type AccountWindows } from "../../domain/plan.ts";
 import type { Turn } from "../../domain/running-turn.ts";
 import { roundUsd } from "../../domain/usage.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -46,9 +46,10 @@ function overLine(
   kept: number | undefined,
 ): HeldBack | undefined {
   if (kept === undefined || usedPercent(account, window, at) < 100 - kept) return undefined;
-  const { resetsAt = 0 } = account.windows[window] ?? {};
+  const found = account.windows[window];
+  const until = found ? knownUntil(found, window) : 0;
   // All of the window may be kept, so that a reset in the past frees nothing.
-  return { kind: "plan_reserve", window, until: resetsAt > at ? resetsAt : at + LOOK_MS };
+  return { kind: "plan_reserve", window, until: until > at ? until : at + LOOK_MS };
 }
 
 /** Returns the weekly window if the rest of it is reserved, so that a running turn stops. */
