@@ -5,7 +5,7 @@ import type { SessionState } from "../domain/session.ts";
 import type { Gate } from "./policy/gate.ts";
 import type { Policy } from "./policy/policy.ts";
 import type { Happening } from "./step.ts";
-import type { AgentRuntime, Clock, Lease, Logger, SessionBackend } from "./ports.ts";
+import type { AgentRuntime, Clock, Lease, Logger, SessionBackend, SessionRecord } from "./ports.ts";
 import type { ProcessLimiter } from "./process-limiter.ts";
 
 /** Dependencies of an actor: its node (`ActorContext`) and its session (`ActorSession`). */
@@ -16,6 +16,8 @@ export interface ActorContext {
   readonly limiter: Pick<ProcessLimiter, "acquireSlot" | "hasFreeSlot">;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Resolves with the reason why the session may get no process here with this environment record, or `undefined`. */
+  readonly objectionToStart: (record: SessionRecord, environmentId: string) => Promise<string | undefined>;
   /** Removes secrets from an event before the event is stored. Effects act on the original. */
   readonly mask: (event: SessionEvent, sessionId: string) => SessionEvent;
 }

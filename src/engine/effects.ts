@@ -26,7 +26,9 @@ export interface StoredBatch {
 }
 
 interface EffectRunnerOptions
-  extends Pick<ActorContext, "backend" | "limiter" | "runtime">, Pick<ActorSession, "policy" | "principal" | "spec"> {
+  extends
+    Pick<ActorContext, "backend" | "limiter" | "objectionToStart" | "runtime">,
+    Pick<ActorSession, "policy" | "principal" | "spec"> {
   readonly sessionId: string;
   readonly epoch: number;
   readonly post: (happening: Happening) => void;
@@ -73,7 +75,9 @@ export class EffectRunner {
       case "send-again":
         return this.#process?.sendAgain(effect.id);
       case "find-environment":
-        return this.search.begin(state, (id) => this.#tellEnvironment(effect.turnId, id));
+        return this.search.begin(state, (found) =>
+          this.#options.post({ type: "environment", turnId: effect.turnId, ...found }),
+        );
       case "control":
         return void this.#control(effect);
       case "answer":
@@ -208,10 +212,6 @@ export class EffectRunner {
       subtype: "lost",
       error: `${ENVIRONMENT_GONE} Reply to continue.`,
     });
-  }
-
-  #tellEnvironment(turnId: string, environmentId: string | undefined): void {
-    this.#options.post({ type: "environment", turnId, ...(environmentId !== undefined && { environmentId }) });
   }
 
   #have(id: string, process: AgentProcess): void {

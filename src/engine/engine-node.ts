@@ -3,7 +3,7 @@ import { ProcessLimiter, type ProcessLimits, type Suspend } from "./process-limi
 import { isNested } from "./policy/gate.ts";
 import { AttendReporter } from "./session/attend-reporter.ts";
 import { createReader, type SessionReader } from "./session/readers.ts";
-import { mayPrompt } from "./session/check-prompt.ts";
+import { promptRefusal } from "./session/check-prompt.ts";
 import type { SessionDefaults } from "./session/records.ts";
 import { startRetention, type Retention } from "./retention.ts";
 import { Ownership, type OwnershipOptions } from "./ownership.ts";
@@ -12,7 +12,7 @@ import { Suspending } from "./suspending.ts";
 import { judgeTakeover, Recovery } from "./recovery.ts";
 
 /** `Operator` has the server's own terms: for recovery, and for work that no client has sent. */
-export interface EngineOptions extends Omit<OwnershipOptions, "limiter">, SessionDefaults {
+export interface EngineOptions extends Omit<OwnershipOptions, "limiter" | "objectionToStart">, SessionDefaults {
   readonly processLimits: ProcessLimits;
   readonly retention: Retention;
   /** True to announce this node to other users of the store at start, not with the first session. */
@@ -41,14 +41,14 @@ export class EngineNode {
 
   constructor(options: EngineOptions) {
     this.options = options;
-    const mayRun = async (record: SessionRecord, environmentId: string) =>
-      mayPrompt({ ...options, environmentId }, this.ownership, record);
+    const objectionToStart = async (record: SessionRecord, environmentId: string) =>
+      promptRefusal({ ...options, environmentId }, this.ownership, record);
     const suspend: Suspend = async (record, reason) => this.suspending.suspend(record, reason);
     const connectionOf = (sessionId: string) => this.connectionOf(sessionId);
     const stateOf = (sessionId: string) => this.ownership.stateOf(sessionId);
     this.limiter = new ProcessLimiter({ ...options, suspend, connectionOf, stateOf });
-    const takenOver = async (record: SessionRecord) => judgeTakeover(record, { ...options, mayRun });
-    this.ownership = new Ownership({ ...options, limiter: this.limiter }, takenOver);
+    const takenOver = async (record: SessionRecord) => judgeTakeover(record, { ...options, objectionToStart });
+    this.ownership = new Ownership({ ...options, limiter: this.limiter, objectionToStart }, takenOver);
     options.runtime.environments.keepWhile((sessionId) => this.ownership.isBusy(sessionId));
     this.suspending = new Suspending(options, this.ownership);
     const recovery = new Recovery({ ...options, ownership: this.ownership });

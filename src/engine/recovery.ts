@@ -1,4 +1,5 @@
 import { isAtWork } from "../domain/session.ts";
+import type { ActorContext } from "./actor-context.ts";
 import { repeatEvery } from "./clock.ts";
 import type { Ownership, TakeoverTerms } from "./ownership.ts";
 import type { Operator } from "./policy/operator.ts";
@@ -19,10 +20,9 @@ export function isAbandoned({ owner, state }: Pick<SessionRecord, "owner" | "sta
   return owner?.alive !== true && isAtWork(state);
 }
 
-interface TakeoverContext extends Pick<Operator, "addsOnlyBounds" | "environmentId"> {
+interface TakeoverContext
+  extends Pick<Operator, "addsOnlyBounds" | "environmentId">, Pick<ActorContext, "objectionToStart"> {
   readonly runtime: Pick<AgentRuntime, "environments">;
-  /** Resolves with true if a prompt with this environment record would be accepted. */
-  readonly mayRun: (record: SessionRecord, environmentId: string) => Promise<boolean>;
 }
 
 /**
@@ -31,7 +31,7 @@ interface TakeoverContext extends Pick<Operator, "addsOnlyBounds" | "environment
  */
 export async function judgeTakeover(
   record: SessionRecord,
-  { mayRun, runtime, ...operator }: TakeoverContext,
+  { objectionToStart, runtime, ...operator }: TakeoverContext,
 ): Promise<TakeoverTerms> {
   const { spec, state } = record;
   // A turn that waits at a limit needs no process before the end of its wait, and looks for an environment then.
@@ -40,9 +40,10 @@ export async function judgeTakeover(
   const lost = { record: { ...record, spec: { ...spec, onLost: "report" as const } }, mayStart: false };
   const environmentId = await waitForEnvironment(operator, runtime.environments, record);
   if (environmentId === undefined) return { ...lost, why: ENVIRONMENT_GONE };
-  // Hides the lost process from `mayRun`, because a new one has to be started.
-  const mayStart = await mayRun({ ...record, state: { ...state, process: { phase: "none" } } }, environmentId);
-  return mayStart ? { record, mayStart, environmentId } : lost;
+  // Hides the lost process, because a new one has to be started.
+  const shown = { ...record, state: { ...state, process: { phase: "none" as const } } };
+  const objection = await objectionToStart(shown, environmentId);
+  return objection === undefined ? { record, mayStart: true, environmentId } : lost;
 }
 
 interface Dependencies {

@@ -1,5 +1,4 @@
 import { expect, it } from "vitest";
-import type { SuspendRequest } from "../../src/domain/control.ts";
 import type { SessionState } from "../../src/domain/session.ts";
 import type { Policy } from "../../src/engine/policy/policy.ts";
 import { AGENT_TASK, T0, Walk } from "../kit/step/walk.ts";
@@ -14,11 +13,8 @@ function waitingWalk(over: Partial<SessionState>, policy: Partial<Policy> = {}):
   return walk;
 }
 
-function suspended(
-  over: Partial<SessionState>,
-  request: SuspendRequest = { do: "suspend" },
-): [summary: string, phase: string] {
-  const walk = waitingWalk(over).command("control", { by: "server", request });
+function suspended(over: Partial<SessionState>): [summary: string, phase: string] {
+  const walk = waitingWalk(over).command("control", { by: "server", request: { do: "suspend" } });
   expect(walk.state.turn).toMatchObject({ id: "p1" });
   return [walk.summary, walk.state.process.phase];
 }
@@ -28,11 +24,9 @@ it("a turn that waits at a limit gives up its process, also with prompts behind 
   expect(suspended({ waiting: WAITING, queue: [{ promptId: "p2", eventId: 1 }] })).toEqual(["ok stop", "ending"]);
 });
 
-it("a turn that runs, has background tasks or may not go on in its mode keeps its process until its end", () => {
+it("a turn that runs or has background tasks keeps its process until its end", () => {
   expect(suspended({})).toEqual(["ok", "live"]);
   expect(suspended({ waiting: WAITING, background: [AGENT_TASK] })).toEqual(["ok", "live"]);
-  const forbidden = { do: "suspend", reason: "forbidden" } as const;
-  expect(suspended({ waiting: WAITING }, forbidden)).toEqual(["notice ok", "live"]);
 });
 
 it("a turn that waits at a limit outlives an orderly end of its server, with the prompts behind it", () => {

@@ -1,6 +1,8 @@
 import { optionsOf, type SessionState } from "../../domain/session.ts";
 import type { ActorContext, ActorSession } from "../actor-context.ts";
 import type { AgentStart } from "../ports.ts";
+import { messageOf } from "../ports/store.ts";
+import type { Happening } from "../step.ts";
 import { findEnvironment } from "./environment.ts";
 
 /** Preparations of a session's process: installation of missing parts, and the search for an environment. */
@@ -30,28 +32,36 @@ export async function installMissing(
 /** Step of reported progress, percent, because each report is an event of the session's log. */
 const PERCENT_STEP = 10;
 
+type Found = Pick<Extract<Happening, { type: "environment" }>, "environmentId" | "refusal">;
+type Tell = (found: Found) => void;
+
+interface SearchPlace extends Place, Pick<ActorContext, "backend" | "objectionToStart"> {
+  readonly sessionId: string;
+}
+
 /** Finds an environment for the process of a turn that goes on after a wait. A new search replaces the former. */
 export class EnvironmentSearch {
-  readonly #place: Place;
+  readonly #place: SearchPlace;
   #search = new AbortController();
 
-  constructor(place: Place) {
+  constructor(place: SearchPlace) {
     this.#place = place;
   }
 
-  /** Calls `tell` with a record now, or with `undefined`, and again once a client of the session's identity connects. */
-  begin(state: SessionState, tell: (environmentId: string | undefined) => void): void {
+  /** Calls `tell` with a record now, or with nothing, and again once a client of the session's identity connects. */
+  begin(state: SessionState, tell: Tell): void {
     this.end();
     this.#search = new AbortController();
     const { principal, runtime, spec } = this.#place;
     const { environmentId: wanted = "" } = state.senders?.[state.turn?.prompt?.sender ?? ""] ?? {};
     const found = findEnvironment(runtime.environments, { principal, spec, state }, wanted);
-    tell(found);
-    if (found !== undefined || !state.identity) return;
+    if (found !== undefined) return void this.#check(found).then(tell);
+    tell({});
+    if (!state.identity) return;
     const about = { principal, options: optionsOf(spec, state) };
     const { signal } = this.#search;
     runtime.environments.find(state.identity, about, Infinity, signal).then(
-      (id) => id !== undefined && tell(id),
+      async (id) => id !== undefined && tell(await this.#check(id)),
       // The principal is no longer known here: the turn waits on for the next owner.
       () => undefined,
     );
@@ -60,5 +70,15 @@ export class EnvironmentSearch {
   /** Ends the search, also after its owner has given the session up. */
   end(): void {
     this.#search.abort();
+  }
+
+  /** Checks the session as before a prompt: the terms of the server, or of its new owner, may have changed in a long wait. */
+  async #check(environmentId: string): Promise<Found> {
+    const { backend, objectionToStart, sessionId } = this.#place;
+    const refusal = await backend.rows
+      .get(sessionId)
+      .then(async (record) => record && objectionToStart(record, environmentId))
+      .catch(messageOf);
+    return { environmentId, ...(refusal !== undefined && { refusal }) };
   }
 }

@@ -6,6 +6,7 @@ import { checkSession } from "../policy/gate.ts";
 import { policyOfModes, policyOfTurn } from "../policy/turn-policy.ts";
 import { checkRules, gateUnder, objectionTo, policyFor, type Operator, type ServerTerms } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
+import { messageOf } from "../ports/store.ts";
 import { findEnvironment, requireEnvironment } from "./environment.ts";
 import { requireProfile } from "./profile.ts";
 import { refuseOpen } from "./records.ts";
@@ -58,11 +59,9 @@ function presentEnvironment(
   return last ?? environmentId;
 }
 
-export async function mayPrompt(...about: Parameters<typeof checkPrompt>): Promise<boolean> {
-  return checkPrompt(...about).then(
-    () => true,
-    () => false,
-  );
+/** Resolves with the reason why the session may not continue here, or `undefined`. */
+export async function promptRefusal(...about: Parameters<typeof checkPrompt>): Promise<string | undefined> {
+  return checkPrompt(...about).then(() => undefined, messageOf);
 }
 
 /** The owner of a session, with its present state. */

@@ -11,7 +11,7 @@ import { lookAndEnd } from "./look.ts";
 import { hasRoom, mayTake, noteEnvironment, noteReach, noteSender, senderOf } from "./senders.ts";
 import { endProcess, lookBefore, startProcess } from "./starting.ts";
 import { restartIdleClock } from "./time.ts";
-import { beginTurn, startTurn } from "./turn.ts";
+import { beginTurn, holdQueue, startTurn } from "./turn.ts";
 import { attend } from "./unattended.ts";
 import { beginWait, heldEnding, heldWait, lookLater, lookMs, marginOf, waitsAtLimits } from "./waits.ts";
 
@@ -26,10 +26,16 @@ export function onRefused(draft: Draft, turn: Turn, limit: PlanLimit): void {
   const { count = 1, since = at } = turn.refusals ?? {};
   const until = againAt(draft, limit, { count, id: turn.id });
   if (!waitsAtLimits(policy, turn.prompt) || until - since > policy.use.waitMaxMs) {
-    return lookAndEnd(draft, turn, endingOf(turn));
+    return report(draft, turn);
   }
   restartIdleClock(draft);
   beginWait(draft, { kind: "usage_limit", window: limit.window, until, since: at });
+}
+
+/** Ends a refused turn. Holds waiting prompts, which the API would refuse as well; those that end with their client report it. */
+function report(draft: Draft, turn: Turn): void {
+  for (const prompt of draft.state.queue) if (!prompt.limits?.endWithClient) prompt.held = true;
+  endWait(draft, turn, endingOf(turn));
 }
 
 /**
@@ -72,7 +78,8 @@ function waitOn(draft: Draft, turn: Turn, waiting: Omit<Waiting, "since">): void
   const isTooLong = (waiting.until ?? 0) - (turn.refusals?.since ?? since) > policy.use.waitMaxMs;
   if (!isTooLong) return beginWait(draft, { ...waiting, since });
   const limit = turn.isHeldBack ? startLimit(draft) : undefined;
-  endWait(draft, turn, limit ? heldEnding(limit) : endingOf(turn));
+  if (limit) endWait(draft, turn, heldEnding(limit));
+  else report(draft, turn);
 }
 
 /** Returns the end of a wait for a reset if newer reports of other processes of the account have moved it. */
@@ -88,14 +95,27 @@ function movedEnd(draft: Draft, turn: Turn, { since, window = "" }: Waiting): Pi
 
 /** Goes on with an environment for the process, or waits for a client that has one. */
 export function onEnvironment(draft: Draft, input: Extract<Happening, { type: "environment" }>): void {
-  const { environmentId, turnId } = input;
+  const { environmentId, refusal, turnId } = input;
   const { state } = draft;
   const { process, turn, waiting } = state;
-  if (!turn || !waiting || turn.id !== turnId || process.phase !== "none") return;
+  if (!turn || !waiting?.isSearching || turn.id !== turnId) return;
+  if (process.phase !== "none") {
+    // A request to Claude Code itself has started a process meanwhile.
+    delete waiting.isSearching;
+    return lookAtWait(draft);
+  }
   if (environmentId === undefined)
     return beginWait(draft, { kind: "environment", isSearching: true, since: waiting.since });
+  if (refusal !== undefined) return refuseToGoOn(draft, turn, refusal);
   noteEnvironment(state, environmentId);
   goOn(draft, turn);
+}
+
+/** Ends a waiting turn whose session the server would give no prompt by now, such as after a change of its terms. */
+function refuseToGoOn(draft: Draft, turn: Turn, message: string): void {
+  holdQueue(draft);
+  const notStarted = { outcome: "failed", errorSubtype: "start_failed", category: "configuration" } as const;
+  endWait(draft, turn, { ...(turn.isHeldBack ? notStarted : endingOf(turn)), message });
 }
 
 /** Begins the search for an environment anew at an owner that has taken the session over, or looks at that owner's limits. */

@@ -3,7 +3,7 @@ import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import type { Decision } from "../../domain/permission.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
-import type { Sender } from "../../domain/running-turn.ts";
+import type { Sender, Turn } from "../../domain/running-turn.ts";
 import { changedInputObjection } from "./requests/changed-input.ts";
 import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
@@ -236,13 +236,17 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">, { isMasked = false
     { behavior: decision.behavior, by, ...said, ...lasting },
     { commandId: command.id, isMasked },
   );
+  const cursor = state.lastEventId;
   draft.effects.push({ type: "answer", requestId, decision });
-  if (decision.behavior === "deny" && decision.interrupt && state.turn) {
-    // Claude Code ends the turn by itself after such a denial and names no reason, so the reason is recorded here.
-    state.turn.stopping ??= { reason: "interrupt", by, at: draft.at, forMs: 0, killed: false };
-    holdQueue(draft);
-  }
-  accept(draft, command, state.lastEventId);
+  if (decision.behavior === "deny" && decision.interrupt && state.turn) stopByDenial(draft, state.turn, by);
+  accept(draft, command, cursor);
+}
+
+/** Records the reason, because Claude Code ends the turn by itself after such a denial and names none. */
+function stopByDenial(draft: Draft, turn: Turn, by: string): void {
+  if (draft.state.waiting) return interruptTurn(draft, turn, { by });
+  turn.stopping ??= { reason: "interrupt", by, at: draft.at, forMs: 0, killed: false };
+  holdQueue(draft);
 }
 
 function changesOf({ updatedInput, updatedPermissions }: Extract<Decision, { behavior: "allow" }>) {

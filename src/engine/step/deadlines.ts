@@ -3,7 +3,7 @@ import type { SessionState } from "../../domain/session.ts";
 import type { Turn } from "../../domain/running-turn.ts";
 import { policyOfTurn } from "../policy/turn-policy.ts";
 import type { Policy } from "../policy/policy.ts";
-import { lookAtWait } from "./at-limit.ts";
+import { endWait, lookAtWait } from "./at-limit.ts";
 import { waitLeftMs } from "./waits.ts";
 import { denyRequest } from "./requests/requests.ts";
 import { expireSession } from "./stop.ts";
@@ -165,6 +165,7 @@ export function stopTurn(draft: Draft, turn: Turn, reason: LimitReason): void {
   if (turn.settling) return stopSettling(draft, turn, reason, "server");
   // The first of several limits passed at once decides.
   if (turn.stopping || draft.state.turn !== turn) return;
+  if (draft.state.waiting) return endWait(draft, turn, stoppedEnding(reason, "server"));
   // Claude Code has not seen the prompt yet, so there is nothing to stop.
   if (turn.pending) return endTurn(draft, turn, stoppedEnding(reason, "server"));
   turn.stopping = { reason, by: "server", at: draft.at, forMs: 0, killed: false };

@@ -27,8 +27,11 @@ export type Happening =
   | { type: "verified"; turnId: string; number: number; outcome: CheckOutcome }
   /** `seen` is absent if the log of the turn could not be read. */
   | { type: "looked"; turnId: string; number: number; seen?: { receipt: Receipt; after: Snapshot } }
-  /** Environment record for the process of a turn that goes on after a wait; absent if no client has one at present. */
-  | { type: "environment"; turnId: string; environmentId?: string }
+  /**
+   * Environment record for the process of a turn that goes on after a wait; absent if no client has one at present. `refusal`: a
+   * sentence on why the session may not go on here by now.
+   */
+  | { type: "environment"; turnId: string; environmentId?: string; refusal?: string }
   | { type: "tick" }
   /** A client waits on, reads or follows the session. */
   | { type: "attended" }

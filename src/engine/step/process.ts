@@ -147,7 +147,7 @@ function endExited(draft: Draft, turn: Turn, ending: Ending): void {
   if (draft.policy.ephemeral) expireSession(draft, ending);
   else if (mayRerun(draft, turn, ending)) endTurn(draft, turn, ending);
   // The process was gone before it told that it was idle.
-  else if (ending.limit) onRefused(draft, turn, ending.limit);
+  else if (ending.limit && !turn.stopping) onRefused(draft, turn, ending.limit);
   else settleTurn(draft, turn, ending);
 }
 
@@ -241,7 +241,7 @@ const OWNER_CHANGED =
 
 function resend(draft: Draft, turn: Turn): void {
   const { stopping } = turn;
-  if (turn.settling) return;
+  if (turn.settling || turn.isHeldBack) return;
   if (stopping) {
     const isLeft = isEndedBySelf(turn);
     stopping.forMs = isLeft ? forMsAtStop(draft) : 0;

@@ -93,11 +93,12 @@ function onMessage(draft: Draft, { message, toolUseId }: SignalOf<"message">): v
   emit(draft, { type: "message", data: { message } });
   if (toolUseId === undefined) return;
   const { state } = draft;
+  const { turn } = state;
   state.lastToolUseId = toolUseId;
-  if (!state.turn || state.turn.pending) return;
-  state.turn.lastToolUseId = toolUseId;
-  if (isUnattendedOver(draft)) stopTurn(draft, state.turn, "unattended");
-  if (weeklyLimit(draft)) holdAndStop(draft, state.turn, "plan_reserve");
+  if (!turn || turn.pending) return;
+  turn.lastToolUseId = toolUseId;
+  if (isUnattendedOver(draft)) stopTurn(draft, turn, "unattended");
+  if (weeklyLimit(draft)) holdAndStop(draft, turn, "plan_reserve");
 }
 
 /** Stops a turn whose requests are paid beyond the plan, unless the operator's reserve allows that. */
@@ -109,7 +110,7 @@ function onPlan(draft: Draft, { account, report }: SignalOf<"plan">): void {
 }
 
 function holdAndStop(draft: Draft, turn: Turn, reason: "overage" | "plan_reserve"): void {
-  if (turn.stopping || turn.settling || turn.pending) return;
+  if (draft.state.turn !== turn || turn.stopping || turn.settling || turn.pending) return;
   holdQueue(draft);
   stopTurn(draft, turn, reason);
 }
@@ -212,10 +213,10 @@ function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, {
 }
 
 /** Stops a turn that has spent `budgetUsd`. Each prompt has the budget anew; Claude Code's own count is per process. */
-function checkBudget({ at, effects, policy, state }: Draft, turn: Turn, costUsdTotal: number): void {
+function checkBudget(draft: Draft, turn: Turn, costUsdTotal: number): void {
+  const { policy, state } = draft;
   const spent = turn.costUsd + Math.max(0, costUsdTotal - state.reportedCostUsd);
   const budgetUsd = budgetOf(policy, turn);
-  if (budgetUsd === undefined || spent < budgetUsd || turn.stopping || turn.pending || turn.settling) return;
-  turn.stopping = { reason: "budget", by: "server", at, forMs: 0, killed: false };
-  effects.push({ type: "interrupt" });
+  if (budgetUsd === undefined || spent < budgetUsd || turn.pending || turn.settling) return;
+  stopTurn(draft, turn, "budget");
 }

@@ -23,9 +23,10 @@ export function suspend(draft: Draft, command: CommandOf<"control">, { reason }:
 
 /** Holds waiting prompts. A turn that has begun runs to its end. */
 function holdForbidden(draft: Draft): void {
-  const { process, queue, turn } = draft.state;
-  if (process.phase === "none" && queue.every(({ held }) => held)) return;
-  const hasBegun = process.phase !== "ending" && !(process.phase === "starting" && process.waiting === true);
+  const { process, queue, turn, waiting } = draft.state;
+  if (process.phase === "none" && !turn && queue.every(({ held }) => held)) return;
+  const hasBegun =
+    !waiting && process.phase !== "ending" && !(process.phase === "starting" && process.waiting === true);
   if (turn && !hasBegun) interruptTurn(draft, turn, { by: "operator" });
   holdQueue(draft);
   const what = "Its process ends after the current turn; waiting prompts are held.";
