@@ -7,6 +7,7 @@ import { daemonWaiting } from "./daemon-waiting.mjs";
 import { firstTurn } from "./first-turn.mjs";
 import { fiveClients } from "./five-clients.mjs";
 import { laterTurn } from "./later-turn.mjs";
+import { limits } from "./limits.mjs";
 import { overHttp } from "./load.mjs";
 import { longLog } from "./long-log.mjs";
 import { npx } from "./npx.mjs";
@@ -20,7 +21,7 @@ import { turnEnd, turnEndLarge } from "./turn-end.mjs";
 import { waiting } from "./waiting.mjs";
 import { wake } from "./wake.mjs";
 
-const SHORT = [startUp, firstTurn, laterTurn, turnEnd, wake, permission, waiting, burst, answers, daemon];
+const SHORT = [startUp, firstTurn, laterTurn, limits, turnEnd, wake, permission, waiting, burst, answers, daemon];
 const LONG = [
   turnEndLarge,
   longLog,
