@@ -247,11 +247,11 @@ describe("looks at a wait", () => {
     expect(free.take(foundFor(free, "environment found")).state.turn?.isHeldBack).toBeUndefined();
   });
 
-  it("a turn is held back for as long as all of a window is kept, with a look each minute", () => {
+  it("a turn is held back for as long as all of a window is kept, with looks in between", () => {
     const none = used(new Walk(), "five_hour", 0);
     const walk = new Walk({ onLimit: "wait", use: { ...USE, reserve: { fiveHour: 100 } } }, none).prompt("p1");
     walk.later(2 * 3_600).tick();
     expect(walk.state.turn?.isHeldBack).toBe(true);
-    expect(walk.deadline).toBe(walk.at + 60 * SECOND);
+    expect(walk.deadline).toBe(walk.at + 4 * USE.marginMs);
   });
 });

@@ -114,10 +114,9 @@ export function nextDeadline(state: SessionState, policy: Policy): number | unde
   return left.length === 0 ? undefined : Math.min(...left);
 }
 
-/** Handles all deadlines that are due, and looks at a wait. */
+/** Handles all deadlines that are due. */
 export function onTick(draft: Draft): void {
-  // A wait is looked at with each tick, because the reset may have moved and the money come back.
-  const due = deadlines(draft.state, draft.base).filter(({ kind, leftMs }) => leftMs <= 0 || kind === "wait");
+  const due = deadlines(draft.state, draft.base).filter(({ leftMs }) => leftMs <= 0);
   for (const deadline of due) {
     switch (deadline.kind) {
       case "request":
