@@ -44,6 +44,8 @@ export class PlanReader {
   readonly #account: Account | undefined;
   /** Limit in the last report; `undefined` if requests are allowed. Claude Code sends no event for an equal report. */
   #limit: PlanLimit | undefined;
+  /** Limit in the last message of the main conversation. Its result may follow answers that subagents got meanwhile. */
+  #refused: PlanLimit | undefined;
 
   /** Without an `account`, no signal is made. */
   constructor(account: Account | undefined) {
@@ -66,6 +68,7 @@ export class PlanReader {
     // Claude Code names no window of a limit on overage alone.
     const refused = info && { ...info, rateLimitType: info.rateLimitType ?? "overage" };
     const limit = refused && limitIn(refused);
+    if (typeof raw["parent_tool_use_id"] !== "string") this.#refused = limit;
     if (!limit || isEqual(limit, this.#limit)) return [];
     this.#limit = limit;
     return this.#signals(refused);
@@ -74,7 +77,7 @@ export class PlanReader {
   /** Returns the limit at which the API has refused the last request; `undefined` for every other result. */
   limitOf(message: SDKResultMessage): PlanLimit | undefined {
     const isRefused = message.is_error && message.subtype === "success" && message.terminal_reason === "api_error";
-    return isRefused && message.api_error_status === 429 ? this.#limit : undefined;
+    return isRefused && message.api_error_status === 429 ? (this.#refused ?? this.#limit) : undefined;
   }
 
   /** Returns a sentence about a subagent that the API has refused, from its `task_notification`. */

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
@@ -16,7 +17,8 @@ import {
   untilWaiting,
   WENT_ON,
 } from "../kit/faults/at-limit.ts";
-import { killDaemons } from "../kit/faults/shims.ts";
+import { killDaemons, persistently } from "../kit/faults/shims.ts";
+import { requestsOf } from "../kit/sessions/one-turn.ts";
 import { amount } from "../kit/runner/amount.ts";
 import { constants } from "../kit/servers/constants.ts";
 import { preloading } from "../kit/servers/preload.ts";
@@ -142,5 +144,62 @@ describe.concurrent("a daemon killed at a limit", () => {
       const next = await client.call("claude_code_reply", { sessionId: turn.sessionId, prompt, waitMs: 40_000 });
       expect(next).toMatchObject({ status: "idle", result: { result: "Next." } });
     }),
+  );
+});
+
+describe.concurrent("a kill at a limit", () => {
+  it("a Claude Code that dies in the answer after going on loses the turn, and a reply goes on", TIMEOUT, async () =>
+    inOwnWorld(async (world) => {
+      const client = await connected(world);
+      const after = [{ gateBefore: "never", text: WENT_ON }];
+      const turn = await begin(world, { client, refusals: [refusal(1)], onLost: "resume", after });
+      await world.model.waitForRequest(({ served }) => "entry" in served && served.entry === 2);
+      for (const { pid } of world.processes().filter(({ command }) => command.includes(turn.sessionId)))
+        process.kill(pid, "SIGKILL");
+      expectEnd(await ended(turn), "lost");
+      await expectOnce(turn, { isLost: true });
+      const reply = { sessionId: turn.sessionId, prompt: scriptTag([{ text: "Next." }]), waitMs: 40_000 };
+      expect(await client.call("claude_code_reply", reply)).toMatchObject({ result: { result: "Next." } });
+    }),
+  );
+
+  it("a prompt held back by the reserve is given once, although its daemon is killed in the wait", TIMEOUT, async () =>
+    inOwnWorld(async (world) => {
+      const client = await connected(world, { settings: { planReserve: { fiveHour: 20 } } });
+      const plan = { claim: "five_hour", fiveHour: { used: 0.9, resetsInS: 7 } };
+      const mine = scriptTag([{ text: "Mine.", plan }]);
+      await client.call("claude_code", { prompt: mine, cwd: world.folder(), waitMs: 40_000 });
+      const prompt = `Held back. ${scriptTag([{ ...call(1) }, { text: WENT_ON }])}`;
+      const start = { prompt, cwd: world.folder(), allowedTools: ["Bash"], advanced: { onLimit: "wait" } };
+      const { sessionId } = await client.call("claude_code", start);
+      await untilWaiting({ client, sessionId }, { kind: "plan_reserve" });
+      await killDaemons(world);
+      expect(requestsOf(world, sessionId)).toEqual([]);
+      expect(await ended({ client, sessionId })).toMatchObject({ status: "idle", result: { result: WENT_ON } });
+      const requests = requestsOf(world, sessionId);
+      expect(requests.map(({ told }) => told.split("Held back.").length)).toEqual([2, 2]);
+    }),
+  );
+
+  it(
+    "action `continue` of a daemon that is killed before it sends the request is lost, and never repeated",
+    TIMEOUT,
+    async () =>
+      inOwnWorld(async (world) => {
+        const killing = { KILL_MARK: join(world.folder(), "mark"), KILL_POINTS: "after decision" };
+        const client = await connected(world, {
+          env: constants({ shim: false }),
+          node: [preloading(KILLER, killing)],
+        });
+        const turn = await begin(world, { client, onLimit: "report", refusals: [refusal(1)] });
+        const { result } = await ended(turn);
+        await sleep(Math.max(0, Date.parse(String(result?.["resetsAt"])) - Date.now()));
+        const again = { action: "continue", sessionId: turn.sessionId };
+        await expect(client.call("claude_code_session", again)).rejects.toThrow("has ended");
+        const poll = { action: "poll", sessionId: turn.sessionId, until: "end", waitMs: 40_000 };
+        expectEnd(await persistently(async () => client.call("claude_code_check", poll)), "lost");
+        expect(await client.refusal("claude_code_session", again)).toMatchObject({ code: "INVALID_ARGUMENT" });
+        expect(requestsOf(world, turn.sessionId)).toHaveLength(2);
+      }),
   );
 });

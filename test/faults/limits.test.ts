@@ -15,6 +15,7 @@ import {
 } from "../kit/faults/at-limit.ts";
 import { homeOf } from "../kit/faults/shims.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
+import { requestsOf } from "../kit/sessions/one-turn.ts";
 import { storedEvents } from "../kit/store/stored.ts";
 import type { World } from "../kit/world.ts";
 
@@ -22,6 +23,7 @@ import type { World } from "../kit/world.ts";
 
 const TIMEOUT = { timeout: 120_000 };
 const HOUR_S = 3_600;
+const WAITS = { onLimit: "wait" } as const;
 
 const run = async (client: Server, world: World, script: Script) =>
   client.call("claude_code", {
@@ -204,5 +206,33 @@ describe.concurrent("reports of the plan that are no refusal", () => {
         warnings: [expect.stringContaining("A subagent was refused")],
       });
     }),
+  );
+
+  it(
+    "a turn whose subagent runs on after the refusal waits once both have ended, and goes on by one request",
+    TIMEOUT,
+    async () =>
+      inOwnWorld(async (world) => {
+        const client = await connected(world);
+        const helper = scriptTag([{ gateBefore: "help", text: "Helped." }]);
+        const input = { description: "help", subagent_type: "general-purpose", prompt: `Help. ${helper}` };
+        const agent = { name: "Agent", input: { ...input, run_in_background: true } };
+        const twice = { ...refusal(5), times: 2, text: WENT_ON };
+        const prompt = scriptTag([{ tools: [agent] }, twice]);
+        const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder(), advanced: WAITS });
+        await world.model.waitForRequest(
+          (seen) => !seen.subagent && "fault" in seen.served && seen.served.fault === "error",
+        );
+        world.model.release("help");
+        await untilWaiting({ client, sessionId });
+        expect(await client.end(sessionId)).toMatchObject({ status: "idle", result: { result: WENT_ON } });
+        const [, first, second, again, ...more] = requestsOf(world, sessionId);
+        expect([first?.served, second?.served, again?.served]).toMatchObject([
+          { fault: "error" },
+          { fault: "error" },
+          { fault: undefined },
+        ]);
+        expect([again?.digest, more]).toEqual([second?.digest, []]);
+      }),
   );
 });

@@ -28,6 +28,11 @@ const synthetic = (info?: Loose): Loose => ({
   message: { model: "<synthetic>", content: [{ type: "text", text: "You've hit your 5-hour limit" }] },
   ...(info && { api_error_params: { rate_limit_info: info } }),
 });
+const spokenIn = (parent: string | null): Loose => ({
+  type: "assistant",
+  parent_tool_use_id: parent,
+  message: { content: [{ type: "text", text: "Well." }] },
+});
 const RESULT: Loose = {
   type: "result",
   subtype: "success",
@@ -133,6 +138,12 @@ describe("a result", () => {
   it.each([
     ["after the event of a rejection", [event(REJECTED), synthetic()], LIMIT],
     ["after a refusal without an event, as of an equal rejection", [synthetic(REJECTED)], LIMIT],
+    [
+      "after a refusal and an answer to a subagent",
+      [event(REJECTED), synthetic(REJECTED), spokenIn("t"), event({ status: "allowed" })],
+      LIMIT,
+    ],
+    ["after a refusal and an answer to the same conversation", [synthetic(REJECTED), spokenIn(null)], undefined],
     [
       "after a refusal without a window",
       [event({ ...REJECTED, rateLimitType: undefined }), synthetic({ ...REJECTED, rateLimitType: undefined })],

@@ -29,6 +29,7 @@ interface Begin {
   readonly refusals: Script;
   /** Entries after the refusal. Default: a tool call and a text. */
   readonly after?: Script;
+  readonly onLimit?: "report" | "wait";
   readonly onLost?: "resume" | undefined;
 }
 
@@ -69,12 +70,15 @@ export async function connected(
 }
 
 /** Starts the turn. Its daemon may die meanwhile. */
-export async function begin(world: World, { calls = 1, client, onLost, ...how }: Begin): Promise<LimitedTurn> {
+export async function begin(
+  world: World,
+  { calls = 1, client, onLost, onLimit = "wait", ...how }: Begin,
+): Promise<LimitedTurn> {
   const cwd = world.folder();
   const { refusals, after = [call(calls + 1), { text: WENT_ON }] } = how;
   const before = Array.from({ length: calls }, (_, at) => call(at + 1));
   const prompt = `${MARK} ${scriptTag([...before, ...refusals, ...after])}`;
-  const start = { prompt, cwd, allowedTools: ["Bash"], advanced: { onLimit: "wait", ...(onLost && { onLost }) } };
+  const start = { prompt, cwd, allowedTools: ["Bash"], advanced: { onLimit, ...(onLost && { onLost }) } };
   const started = await client.call("claude_code", start).catch((error: unknown) => {
     if (!String(error).includes("has ended")) throw error;
   });
