@@ -4,7 +4,7 @@ import { mergeReport, type WindowReport } from "../../src/domain/plan.ts";
 import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { OVERAGE, over, refused, RESERVE, USE, used } from "../kit/step/limit-cases.ts";
-import { ACCOUNT, AGENT_TASK, requestOf, resultSignal, SHIM, Walk } from "../kit/step/walk.ts";
+import { ACCOUNT, AGENT_TASK, BEGUN_POLICY, requestOf, resultSignal, SHIM, Walk } from "../kit/step/walk.ts";
 
 /** Tests what meets a turn that waits at a limit: subagents at work, requests to Claude Code, other owners, odd reports. */
 
@@ -102,6 +102,19 @@ it("a turn that reports a limit holds the prompts behind it, except those that e
   });
   const other = running({ use: USE }).promptWith("p2", bound).hear(refused("p1"), idle);
   expect(other.summary).toBe("turn.ended(failed usage_limit) turn.started(prompt) push");
+});
+
+describe("action continue of a client with stricter terms than the process", () => {
+  const stricter = { ...BEGUN_POLICY, rules: { allow: [], ask: [], deny: ["WebFetch"] } };
+  const continued = (walk: Walk) =>
+    walk.later(7200).command("continue", { by: "caller", turnId: "t2", policy: stricter }).summary;
+
+  it("goes on with another process, unless the present one has to stay", () => {
+    const reported = () => running({ use: USE }).hear(refused("p1"), idle);
+    expect(continued(reported())).toContain("stop ok");
+    expect(continued(reported().hear({ type: "background", tasks: [AGENT_TASK] }))).toBe("SESSION_BUSY");
+    expect(continued(new Walk({ use: USE, ephemeral: true }, reported()))).toBe("PERMISSION_DENIED");
+  });
 });
 
 describe("a window with an odd reset", () => {

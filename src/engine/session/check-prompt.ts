@@ -89,7 +89,7 @@ function bypasses({ data, kind }: Command, { session, state }: Owner): boolean {
       ? [data.request.permissionMode]
       : kind === "answer" && data.decision.behavior === "allow"
         ? (data.decision.updatedPermissions ?? []).map((update) => update.type === "setMode" && update.mode)
-        : kind === "prompt"
+        : kind === "prompt" || kind === "continue"
           ? [optionsOf(session.spec, state).permissionMode]
           : [];
   return modes.includes("bypassPermissions");
@@ -97,7 +97,7 @@ function bypasses({ data, kind }: Command, { session, state }: Owner): boolean {
 
 /** Returns `undefined` if every client concerned allows bypass. `isAllowed` covers prompts that run or wait. */
 function bypassRefusal(command: Command, isAllowed: boolean): Refusal | undefined {
-  const isSenders = command.kind === "prompt";
+  const isSenders = command.kind === "prompt" || command.kind === "continue";
   if (isSenders ? command.data.policy?.allowsBypass !== false : isAllowed) return undefined;
   const message = isSenders
     ? "The session is in permissionMode bypassPermissions by now, which this client does not allow (--allow-bypass). Set another mode first (claude_code_session, set_permission_mode)."

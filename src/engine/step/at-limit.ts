@@ -186,7 +186,16 @@ function objectionTo(draft: Draft, { data }: CommandOf<"continue">): Refusal | u
     return { code: "SESSION_BUSY", message: `The ${windowName(window)} resets at ${when}. Continue after that.` };
   const limit = startLimit(draft);
   if (limit) return { code: "SESSION_BUSY", message: limitText(limit) };
-  return hasRoom(draft.state, senderOf(draft, data)) ? undefined : { code: "SESSION_BUSY", message: FULL };
+  const sender = senderOf(draft, data);
+  if (!hasRoom(draft.state, sender)) return { code: "SESSION_BUSY", message: FULL };
+  return mayTake(draft, sender) ? undefined : strictTermsObjection(draft);
+}
+
+/** Returns the objection to a client whose terms need another process, if the present one has to stay. */
+function strictTermsObjection({ policy, state }: Draft): Refusal | undefined {
+  if (policy.ephemeral) return { code: "PERMISSION_DENIED", message: `${STRICTER}, and keeps no transcript.` };
+  if (state.background.length === 0) return undefined;
+  return { code: "SESSION_BUSY", message: `${STRICTER}, and has background work. Wait for its end, or stop it.` };
 }
 
 function continueRefused(draft: Draft, { data }: CommandOf<"continue">): void {
@@ -208,6 +217,7 @@ function continueRefused(draft: Draft, { data }: CommandOf<"continue">): void {
   beginWait(draft, { kind: "usage_limit", window, until: at, since: at });
 }
 
+const STRICTER = "The session's Claude Code was started under terms that allow more than this client does";
 const BUSY = "A turn runs in the session. Wait for its end with claude_code_check (until: end).";
 const FULL = "Prompts of too many clients with terms of their own are waiting already. Wait until one has run.";
 const NOTHING_REFUSED =
