@@ -22,11 +22,14 @@ export type Account = z.infer<typeof Account>;
  */
 const WindowSource = z.enum(["headers", "rejection", "usage"]);
 
+/** Time that a `Date` can hold, ms since the epoch. */
+const Time = z.number().min(-8.64e15).max(8.64e15);
+
 const Window = z.object({
   /** Used share, percent; absent if only a rejection is known. */
   usedPercent: z.number().exactOptional(),
   /** End of the window, ms since the epoch by the clock of the API. */
-  resetsAt: z.number().exactOptional(),
+  resetsAt: Time.exactOptional(),
   /** True if the API refuses requests until the reset. */
   isRejected: z.boolean().exactOptional(),
   source: WindowSource,
@@ -45,7 +48,7 @@ export interface PlanReport {
 
 /** Windows of an account, as stored for all servers. `at`: time of the last report, ms since the epoch. */
 export const AccountWindows = Account.omit({ id: true, hasWindows: true }).extend({
-  windows: z.record(z.string(), Window.extend({ at: z.number() })),
+  windows: z.record(z.string(), Window.extend({ at: Time })),
 });
 export type AccountWindows = z.infer<typeof AccountWindows>;
 

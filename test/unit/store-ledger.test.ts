@@ -26,6 +26,10 @@ it.each([
   ["bytes", "value = x'00ff'"],
   ["a number", "value = 7"],
   ["another value", `value = '{"spentUsd":"much","windows":[]}'`],
+  [
+    "a time beyond all dates",
+    `value = '{"configFolder":"/x","paidBy":"x","windows":{"five_hour":{"resetsAt":1e300,"source":"usage","at":1}}}'`,
+  ],
   ["another revision", "rev = 'x', value = ''"],
   ["another time", "at = 'x', value = 'null'"],
 ])("an entry of the ledger damaged to %s counts as absent, and the next change mends it", async (_, damage) => {
