@@ -74,7 +74,9 @@ export class EnvironmentSearch {
 
   /** Checks the session as before a prompt: the terms of the server, or of its new owner, may have changed in a long wait. */
   async #check(environmentId: string): Promise<Found> {
-    const { backend, objectionToStart, sessionId } = this.#place;
+    const { backend, objectionToStart, runtime, sessionId } = this.#place;
+    // The client may leave before the process has started.
+    runtime.environments.hold(sessionId, environmentId);
     const refusal = await backend.rows
       .get(sessionId)
       .then(async (record) => record && objectionToStart(record, environmentId))
