@@ -123,10 +123,13 @@ export interface SessionWait extends Pick<Waiting, "until" | "window"> {
   readonly kind: WaitingKind;
 }
 
-/** Derives the reason why the work of a session stands still: at a limit, or because its process waits for a slot. */
-export function waitingOf({ closed, process, waiting }: SessionState): SessionWait | undefined {
+/**
+ * Derives the reason why the work of a session stands still: at a limit, or because its process waits for a slot. No server looks
+ * at a session without a turn, so its wait ends for readers with the time itself.
+ */
+export function waitingOf({ closed, process, turn, waiting }: SessionState, now = Date.now()): SessionWait | undefined {
   if (closed) return undefined;
-  if (waiting) {
+  if (waiting && (turn || (waiting.until ?? now) >= now)) {
     const { kind, until, window } = waiting;
     return { kind, ...(window !== undefined && { window }), ...(until !== undefined && { until }) };
   }

@@ -114,9 +114,10 @@ describe("the windows and budgets that the page receives", () => {
       return buildDetail({ engine: engine(), titles: new Titles(engine()) }, record as never);
     };
     const limit = { window: "five_hour", resetsAt: NOW + HOUR };
-    const waiting = { kind: "plan_reserve", window: "seven_day", until: NOW + HOUR, leftMs: 5, since: NOW } as const;
+    const until = Date.UTC(2100, 0);
+    const waiting = { kind: "plan_reserve", window: "seven_day", until, leftMs: 5, since: NOW } as const;
     expect(await detail({ waiting, refused: limit })).toMatchObject({
-      waiting: { kind: "plan_reserve", window: "seven_day", until: NOW + HOUR },
+      waiting: { kind: "plan_reserve", window: "seven_day", until },
       refused: limit,
     });
     const closed = { reason: "cancelled", by: "x", at: NOW } as const;

@@ -88,7 +88,7 @@ async function showForms(
   return forms;
 }
 
-const STOPPED = "the turn before it was stopped or lost";
+const STOPPED = "the turn before it was stopped or lost, or a limit kept it back";
 const RELEASE = "Run or drop it with claude_code_session (release_queue, drop_queue).";
 
 function describeQueued(found: FoundTask, state: SessionState): Task {
