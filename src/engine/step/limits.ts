@@ -52,12 +52,15 @@ function overLine(
   return { kind: "plan_reserve", window, until: until > at ? until : at + LOOK_MS };
 }
 
-/** Returns the weekly window if the rest of it is reserved, so that a running turn stops. */
+/**
+ * Returns the weekly window if the rest of it is reserved, so that a running turn stops. Relies on the entry, because a tool call
+ * that is stored after the report must be the turn's last.
+ */
 export function weeklyLimit({ at, ledger, policy }: Place): HeldBack | undefined {
   const { sevenDay } = policy.use.reserve ?? {};
   const { accountId } = ledger.known;
   if (accountId === undefined || sevenDay === undefined) return undefined;
-  const windows = windowsIn(ledger.glance(accountKey(accountId)));
+  const windows = windowsIn(ledger.read(accountKey(accountId)));
   return windows && overLine({ at }, windows, "seven_day", sevenDay);
 }
 
