@@ -6,7 +6,7 @@ import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { EffectRunner } from "./effects.ts";
 import { logWriteRefusal, messageOf } from "./ports/store.ts";
-import { readKnown, storeReports, wantedIn } from "./session/limits-reader.ts";
+import { readKnown, storeReports } from "./session/limits-reader.ts";
 import { refusalAtOwner } from "./session/check-prompt.ts";
 import { ConflictError, FencedError, isLoss, StoreTroubleError } from "./ports.ts";
 import { nextDeadline, stepAll, TRACELESS, type Arrival, type Happening, type Step } from "./step.ts";
@@ -178,10 +178,7 @@ export class SessionActor {
   }
 
   async #stepped(batch: readonly Arrival[]): Promise<Step> {
-    const known = await readKnown(this.#context, this.#session, {
-      state: this.#state,
-      wanted: wantedIn(batch, this.#state),
-    });
+    const known = await readKnown(this.#context, this.#session, this.#state, batch);
     return stepAll(this.#state, batch, { counted: this.#counted, known, policy: this.#session.policy });
   }
 

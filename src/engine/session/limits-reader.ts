@@ -51,8 +51,26 @@ interface Moment {
 
 type Place = Pick<ActorContext, "backend" | "clock" | "runtime">;
 
-/** Returns the entries for the next step: its account's, if a reserve or a wait asks for it, and its budgets'. */
-export async function readKnown(place: Place, session: Session, { state, wanted }: Moment): Promise<Known> {
+/** Returns the entries for a step of `batch`. Reads none for messages of a running turn that are no tool calls, to save time. */
+export async function readKnown(
+  place: Place,
+  session: Session,
+  state: SessionState,
+  batch: readonly Arrival[],
+): Promise<Known> {
+  if (state.turn && batch.every(decidesNothing)) return NOTHING_KNOWN;
+  return readEntries(place, session, { state, wanted: wantedIn(batch, state) });
+}
+
+/** True for a sign of life, and for a message at which no turn starts, stops or ends. */
+function decidesNothing(arrival: Arrival): boolean {
+  if (arrival.type !== "signal") return false;
+  const { signal } = arrival;
+  return signal.type === "alive" || (signal.type === "message" && signal.toolUseId === undefined);
+}
+
+/** Returns the entries of the session's account, if a reserve or a wait asks for it, and of its budgets. */
+async function readEntries(place: Place, session: Session, { state, wanted }: Moment): Promise<Known> {
   const { backend, clock } = place;
   const { budgets, reserve } = session.policy.use;
   const reserved = state.turn?.reserved ?? [];
@@ -60,18 +78,18 @@ export async function readKnown(place: Place, session: Session, { state, wanted 
   if (!asksForPlan && budgets.length === 0 && reserved.length === 0) return NOTHING_KNOWN;
   const now = clock.now();
   const day = localDay(now);
-  const account = asksForPlan ? await accountOf(place.runtime, session, { state, wanted }) : undefined;
+  const accountId = asksForPlan ? await accountIdOf(place.runtime, session, { state, wanted }) : undefined;
   const keys = [
     ...budgets.map((budget) => budgetKey(budget, day)),
     ...reserved.map(({ key }) => key),
-    ...(account ? [accountKey(account.id)] : []),
+    ...(accountId === undefined ? [] : [accountKey(accountId)]),
   ];
   const entries = await backend.ledger.read([...new Set(keys)]);
-  return { accountId: account?.id, day, dayEndsAt: endOfDay(now), entries };
+  return { accountId, day, dayEndsAt: endOfDay(now), entries };
 }
 
 /** Returns the environment records that prompts in `batch` and in the queue name. */
-export function wantedIn(batch: readonly Arrival[], { process, queue, senders }: SessionState): string[] {
+function wantedIn(batch: readonly Arrival[], { process, queue, senders }: SessionState): string[] {
   if (process.phase !== "none") return [];
   const given = batch.flatMap((arrival) =>
     arrival.type === "command" && "environmentId" in arrival.command.data
@@ -82,15 +100,17 @@ export function wantedIn(batch: readonly Arrival[], { process, queue, senders }:
   return [...given.slice(-1), ...queued.slice(0, 1)];
 }
 
-/** Returns the account of the session's process, or of the process that a prompt would start. */
-async function accountOf(
+/** Returns the account of the session's process, as its reports have named it, or of the process that a prompt would start. */
+async function accountIdOf(
   { environments }: Place["runtime"],
   { principal, spec }: Session,
   { state, wanted }: Moment,
-): Promise<Account | undefined> {
+): Promise<Account["id"] | undefined> {
+  const { process } = state;
+  if (process.phase === "live" && process.accountId !== undefined) return process.accountId;
   const environmentId = findEnvironment(environments, { principal, spec, state }, ...wanted);
   if (environmentId === undefined) return undefined;
-  return environments.accountOf(environmentId, principal, optionsOf(spec, state));
+  return (await environments.accountOf(environmentId, principal, optionsOf(spec, state)))?.id;
 }
 
 /** Throws SESSION_BUSY if a limit of the operator would keep the first turn of a new session from starting. */
@@ -108,7 +128,7 @@ export async function checkFirstTurn(
   const use = useOf?.({ principal, spec }) ?? UNLIMITED_USE;
   const state = { ...initialState(at), identity, ...inherited };
   const session = { principal, spec, policy: { use } };
-  const known = await readKnown(place, session, { state, wanted: [place.environmentId] });
+  const known = await readEntries(place, session, { state, wanted: [place.environmentId] });
   const policy = { use, onLimit: spec.onLimit };
   const limit = startLimit({ at, policy, ledger: new LedgerDraft(known) });
   if (limit && !mayHoldBack({ at, policy }, prompt, limit)) throw new AppError("SESSION_BUSY", limitText(limit));
