@@ -137,7 +137,7 @@ describe("the reserve of the 5-hour window, with sessions of one account on two 
   });
 
   it("lets running turns end, holds and refuses prompts, and starts each that waits once after the reset", async () => {
-    const plan = { fiveHour: { used: 0.86, resetsInS: 7 } };
+    const plan = { fiveHour: { used: 0.86, resetsInS: 6 } };
     const script = (isReporter: boolean): Script => [
       ...work(2),
       { tools: [call], gateBefore: "five", ...(isReporter && { plan }) },
@@ -197,7 +197,7 @@ describe("the reserve of the 5-hour window, with sessions of one account on two 
 
 describe("the reserve of the weekly window, with sessions of one account on two daemons", () => {
   it("interrupts every turn at its next tool call, holds its queue, and leaves other accounts alone", async () => {
-    const plan = { sevenDay: { used: 0.81, resetsInS: 7 } };
+    const plan = { sevenDay: { used: 0.81, resetsInS: 6 } };
     // The last two make no tool call while an interrupt is on its way.
     const script = (n: number): Script => [
       ...work(2),
@@ -258,6 +258,28 @@ describe("the reserve of the weekly window, with sessions of one account on two 
     expect(after).toEqual(reports.map(() => "Done week."));
     expect(requestsOf("week")).toHaveLength(8);
     expect(requestsOf("held")).toEqual([]);
+  });
+});
+
+describe("the reserve of the weekly window, with the real Claude Code", () => {
+  const real = useWorld({ plan: true });
+
+  it("interrupts the session that reports, and another that has reported nothing, at the next tool call of each", async () => {
+    const server = await real.server({ env: real.settings({ planReserve: { sevenDay: 20 } }) });
+    const plan = { sevenDay: { used: 0.81, resetsInS: 3_600 } };
+    const begun = async (script: Script) => {
+      const prompt = scriptTag([...script, { text: "Too late.", gateBefore: "never" }]);
+      return (await server.call("claude_code", { prompt, cwd: real.folder(), allowedTools: ["Bash"] })).sessionId;
+    };
+    const reporter = await begun([{ tools: [call], gateBefore: "report", plan }, { tools: [call] }]);
+    const other = await begun([{ tools: [call] }, { tools: [call], gateBefore: "next" }]);
+    const requests = (id: string) => real.model.requests.filter(({ sessionId }) => sessionId === id).length;
+    await expect.poll(() => [requests(reporter), requests(other)]).toEqual([1, 2]);
+    real.model.release("report");
+    const waiting = { kind: "plan_reserve", window: "seven_day" };
+    expect(await server.end(reporter)).toMatchObject({ status: "idle", waiting, result: LIMIT_FIELDS });
+    real.model.release("next");
+    expect(await server.end(other)).toMatchObject({ status: "idle", waiting, result: LIMIT_FIELDS });
   });
 });
 
