@@ -40,7 +40,7 @@ import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
 import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
 import { optionsOfProfile, withProfile } from "./session/profile.ts";
-import { checkFirstTurn } from "./session/limits-reader.ts";
+import { createWithinLimits } from "./session/limits-reader.ts";
 import { readUse } from "./session/use.ts";
 import { createCommandOperations, type AcceptedReply } from "./session/command-operations.ts";
 import { createNestedEngine, createReaderEngine } from "./session/readers.ts";
@@ -148,8 +148,7 @@ class SessionEngine implements Engine {
   async #begin(principal: Principal, session: PlannedSession, prompt: PromptRequest) {
     // Throws for an error in the prompt before there is a session.
     const command = await promptCommand(this.#options, principal, session, prompt);
-    await checkFirstTurn(this.#options, { ...session, principal }, command.data);
-    const { created, record } = await createSession(this.#options, principal, session, prompt.idempotencyKey);
+    const { created, record } = await createWithinLimits(this.#options, { ...session, principal }, command.data);
     // Another principal has already adopted this session of Claude Code.
     if (record.principal !== principal) throw sessionNotFound(record.id);
     const misused = keyObjection(record.state, command, `session ${record.id}`);

@@ -1,7 +1,10 @@
 import { expect, it } from "vitest";
+import { EMPTY_DAY } from "../../src/domain/budget.ts";
 import type { TurnEnded } from "../../src/domain/event.ts";
+import { budgetKey, localDay } from "../../src/domain/ledger.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { walkTo } from "../kit/step/cases.ts";
+import { BUDGETS } from "../kit/step/limit-cases.ts";
 import { OPTIONS, twoNodes, type World } from "../kit/step/two-nodes.ts";
 import { T0 } from "../kit/step/walk.ts";
 
@@ -43,5 +46,19 @@ it("a turn ends after a wait if another program has opened its session meanwhile
   const world = twoNodes();
   world.a.runtime.openIn = { pid: 4242, how: "cli" };
   expect(await afterWait(world)).toMatchObject({ errorSubtype: "usage_limit" });
+  await world.close();
+});
+
+it("a start that a limit keeps from starting leaves no session, and a retry of an earlier start finds its session", async () => {
+  const world = twoNodes();
+  const { use } = BUDGETS;
+  const node = world.connect("c", undefined, { useOf: () => use });
+  const first = await node.open("begin", "k");
+  const key = budgetKey(use.budgets[0]!, localDay(T0));
+  await node.backend.ledger.update(key, () => ({ ...EMPTY_DAY, spentUsd: 8 }));
+  for (const other of [undefined, "k2"])
+    await expect(node.open("begin", other)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+  expect(await node.open("begin", "k")).toBe(first);
+  expect((await node.engine.list({ principal: "local", limit: 9 })).map(({ id }) => id)).toEqual([first]);
   await world.close();
 });

@@ -3,6 +3,7 @@ import { accountKey } from "../../src/domain/ledger.ts";
 import { mergeReport, type WindowReport } from "../../src/domain/plan.ts";
 import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
+import { heard } from "../kit/step/evidence-cases.ts";
 import { OVERAGE, over, refused, RESERVE, USE, used } from "../kit/step/limit-cases.ts";
 import { ACCOUNT, AGENT_TASK, BEGUN_POLICY, requestOf, resultSignal, SHIM, Walk } from "../kit/step/walk.ts";
 
@@ -115,6 +116,15 @@ describe("action continue of a client with stricter terms than the process", () 
     expect(continued(reported().hear({ type: "background", tasks: [AGENT_TASK] }))).toBe("SESSION_BUSY");
     expect(continued(new Walk({ use: USE, ephemeral: true }, reported()))).toBe("PERMISSION_DENIED");
   });
+});
+
+it("a verification on demand has nothing repaired while the rest of the window is reserved", () => {
+  const verify = { commands: ["make check"], attempts: 1, timeoutMs: 60_000 };
+  const walk = running(RESERVE).hear(resultSignal({ promptIds: ["p1"] }), idle);
+  used(walk, "five_hour", 86).command("verify", { by: "caller", turnId: "t2", verify });
+  heard(heard(walk, "commands allowed"), "command failed");
+  expect(walk.ended.at(-1)).toMatchObject({ errorSubtype: "verification_failed" });
+  expect(walk.ended.at(-1)?.message).toContain("planReserve");
 });
 
 describe("a window with an odd reset", () => {

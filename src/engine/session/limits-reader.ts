@@ -14,7 +14,7 @@ import { LedgerDraft } from "../step/ledger-draft.ts";
 import { limitText, startLimit } from "../step/limits.ts";
 import { mayHoldBack } from "../step/waits.ts";
 import { findEnvironment } from "./environment.ts";
-import type { PlannedSession } from "./records.ts";
+import { createSession, type Created, deleteClosed, type PlannedSession } from "./records.ts";
 
 /** Reads the entries of the ledger that the next step of a session may need, and stores what its process reports of the plan. */
 
@@ -113,23 +113,40 @@ async function accountIdOf(
   return (await environments.accountOf(environmentId, principal, optionsOf(spec, state)))?.id;
 }
 
-/** Throws SESSION_BUSY if a limit of the operator would keep the first turn of a new session from starting. */
-export async function checkFirstTurn(
-  { useOf, ...place }: Place & ServerTerms & { readonly environmentId: string },
-  {
-    identity,
-    inherited,
-    principal,
-    spec,
-  }: Pick<PlannedSession, "identity" | "inherited" | "spec"> & { readonly principal: Principal },
-  prompt: Pick<QueuedPrompt, "limits">,
-): Promise<void> {
+interface NewPrompt extends Pick<QueuedPrompt, "limits"> {
+  readonly idempotencyKey?: string;
+}
+
+type NewSession = PlannedSession & { readonly principal: Principal };
+type Owner = Place & ServerTerms & { readonly environmentId: string };
+
+/**
+ * Creates a session as `createSession` does. Throws SESSION_BUSY if a limit of the operator would keep its first turn from
+ * starting, but finds the session of a retry.
+ */
+export async function createWithinLimits(place: Owner, session: NewSession, prompt: NewPrompt): Promise<Created> {
+  const { idempotencyKey } = prompt;
+  const refusal = await firstTurnRefusal(place, session, prompt);
+  if (refusal && idempotencyKey === undefined) throw refusal;
+  const found = await createSession(place, session.principal, session, idempotencyKey);
+  if (!refusal || !found.created) return found;
+  await deleteClosed(place, found.record.id);
+  throw refusal;
+}
+
+async function firstTurnRefusal(
+  { environmentId, useOf, ...place }: Owner,
+  { identity, inherited, principal, spec }: NewSession,
+  prompt: NewPrompt,
+): Promise<AppError | undefined> {
   const at = place.clock.now();
   const use = useOf?.({ principal, spec }) ?? UNLIMITED_USE;
   const state = { ...initialState(at), identity, ...inherited };
   const session = { principal, spec, policy: { use } };
-  const known = await readEntries(place, session, { state, wanted: [place.environmentId] });
+  const known = await readEntries(place, session, { state, wanted: [environmentId] });
   const policy = { use, onLimit: spec.onLimit };
   const limit = startLimit({ at, policy, ledger: new LedgerDraft(known) });
-  if (limit && !mayHoldBack({ at, policy }, prompt, limit)) throw new AppError("SESSION_BUSY", limitText(limit));
+  return limit && !mayHoldBack({ at, policy }, prompt, limit)
+    ? new AppError("SESSION_BUSY", limitText(limit))
+    : undefined;
 }

@@ -136,7 +136,7 @@ export function refuseOpen(sessionId: string, { how, pid }: OpenIn): never {
   throw new AppError("SESSION_BUSY", problem, { sessionId });
 }
 
-interface Created {
+export interface Created {
   readonly record: SessionRecord;
   /** False if a retry has found the session of the first try. */
   readonly created: boolean;

@@ -30,7 +30,8 @@ export function startLimit(place: Place): HeldBack | undefined {
   return reserveLimit(place) ?? budgetLimit(place);
 }
 
-function reserveLimit(place: Place): HeldBack | undefined {
+/** Returns the window whose rest is reserved, so that no new turn starts. */
+export function reserveLimit(place: Place): HeldBack | undefined {
   const { fiveHour, sevenDay } = place.policy.use.reserve ?? {};
   const { accountId } = place.ledger.known;
   if (accountId === undefined || (fiveHour === undefined && sevenDay === undefined)) return undefined;

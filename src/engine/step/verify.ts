@@ -7,7 +7,7 @@ import { judgeCommands, type CommandsVerdict } from "../policy/judge-commands.ts
 import { rememberedRule } from "./requests/ruling.ts";
 import { openRequest, settleAllRequests, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft, type Happening } from "./draft.ts";
-import { budgetOf } from "./limits.ts";
+import { budgetOf, limitText, reserveLimit } from "./limits.ts";
 import { enterPhase, lookAndEnd, onBaseline, onLooked, turnInPhase } from "./look.ts";
 import { hasRoom, mayTake, noteEnvironment, noteLastSender, noteReach, noteSender, senderOf } from "./senders.ts";
 import { endProcess, startProcess } from "./starting.ts";
@@ -174,6 +174,9 @@ function repair(draft: Draft, turn: Turn, red: VerifiedCommand): void {
   const { state } = draft;
   // A process on its way out takes no prompt.
   if (state.process.phase === "ending") return fail(draft, turn, redText(red));
+  // The first repair of a verification on demand is what a new turn is otherwise: the first work of Claude.
+  const limit = turn.origin === "verify" && turn.numTurns === 0 ? reserveLimit(draft) : undefined;
+  if (limit) return fail(draft, turn, `${redText(red)} It was not given to Claude Code. ${limitText(limit)}`);
   const promptId = repairIdOf(turn, new Set(promptsOf(state).map((each) => each.promptId)));
   const text = `${REPAIR}\n\n$ ${red.command}\n(${redText(red)})\n\n${red.tail}`;
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, via: "verification" } });

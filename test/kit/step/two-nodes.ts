@@ -19,7 +19,7 @@ export const LEASE_MS = 30_000;
 
 export const OPTIONS = { cwd: "/repo" };
 
-interface NodeOptions extends Partial<Pick<EngineOptions, "mask" | "receipts" | "unattended">> {
+interface NodeOptions extends Partial<Pick<EngineOptions, "mask" | "receipts" | "unattended" | "useOf">> {
   readonly bypass?: boolean;
   readonly limits?: Partial<EngineOptions["limits"]>;
 }
@@ -35,7 +35,7 @@ export class TestNode {
   constructor(
     backend: SessionBackend,
     clock: Clock,
-    { bypass = false, limits, mask = (event) => event, receipts = false, unattended }: NodeOptions = {},
+    { bypass = false, limits, mask = (event) => event, receipts = false, unattended, useOf }: NodeOptions = {},
   ) {
     this.backend = backend;
     const after: Clock["after"] = (ms, callback) => clock.after(ms, () => this.#dead || callback());
@@ -54,6 +54,7 @@ export class TestNode {
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
       gate: { ...OPEN_GATE, allowsBypass: () => bypass },
       unattended,
+      ...(useOf && { useOf }),
     });
   }
 
