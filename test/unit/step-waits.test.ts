@@ -87,6 +87,12 @@ describe("a turn that waits without a process", () => {
   });
 });
 
+it("an interrupt of a turn that is held back says that its prompt was not given", () => {
+  const walk = used(new Walk({ ...RESERVE, ...WAITS }), "five_hour", 86).prompt("p1");
+  walk.command("interrupt", { by: "caller" });
+  expect(walk.ended).toMatchObject([{ message: expect.stringMatching(/by caller\. .*not given/) as string }]);
+});
+
 it("a prompt that is held back is given to no process that another owner takes over", () => {
   const walk = running({ ...RESERVE, ...WAITS }, { shim: SHIM }).hear(resultSignal({ promptIds: ["p1"] }), idle);
   used(walk, "five_hour", 86).prompt("p2");

@@ -60,7 +60,7 @@ export function interruptTurn(
   if (turn.stopping) return;
   const { at, effects, state } = draft;
   if (holdsQueue) holdQueue(draft);
-  if (state.waiting) return endWait(draft, turn, interruptedBy(by));
+  if (state.waiting) return endWait(draft, turn, interruptedBy(by, turn));
   settleAllRequests(draft, "cancel");
   // A session that waits for a slot has no process to interrupt yet.
   const waits = state.process.phase === "starting" && state.process.waiting === true;
@@ -69,6 +69,7 @@ export function interruptTurn(
   else effects.push({ type: waits ? "kill" : "interrupt" });
 }
 
-export function interruptedBy(by: string): Ending {
-  return { outcome: "interrupted", errorSubtype: "interrupted", message: `The turn was interrupted by ${by}.` };
+export function interruptedBy(by: string, { isHeldBack = false }: Pick<Turn, "isHeldBack"> = {}): Ending {
+  const given = isHeldBack ? " The prompt was not given to Claude Code." : "";
+  return { outcome: "interrupted", errorSubtype: "interrupted", message: `The turn was interrupted by ${by}.${given}` };
 }
