@@ -40,7 +40,7 @@ import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
 import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
 import { optionsOfProfile, withProfile } from "./session/profile.ts";
-import { createWithinLimits } from "./session/limits-reader.ts";
+import { createWithinLimits, deleteIfBusy } from "./session/limits-reader.ts";
 import { readUse } from "./session/use.ts";
 import { createCommandOperations, type AcceptedReply } from "./session/command-operations.ts";
 import { createNestedEngine, createReaderEngine } from "./session/readers.ts";
@@ -155,7 +155,8 @@ class SessionEngine implements Engine {
     if (misused) throw new AppError(misused.code, misused.message, { sessionId: record.id });
     // A retry sends the prompt only if the first try died before sending. A second adopter of a transcript sends its own.
     if (created || record.state.lastEventId === 0 || record.id === session.id) {
-      await this.#command(command, record, created);
+      const sent = this.#command(command, record, created);
+      await (created ? deleteIfBusy(this.#options, record.id, sent) : sent);
     }
     return { sessionId: record.id, cursor: 1 };
   }

@@ -62,3 +62,16 @@ it("a start that a limit keeps from starting leaves no session, and a retry of a
   expect((await node.engine.list({ principal: "local", limit: 9 })).map(({ id }) => id)).toEqual([first]);
   await world.close();
 });
+
+it("sessions that begin at once leave none behind whose first turn the budget has no more money for", async () => {
+  const world = twoNodes();
+  const node = world.connect("c", undefined, { useOf: () => BUDGETS.use });
+  const begin = Promise.allSettled(Array.from({ length: 10 }, async () => node.open()));
+  await world.clock.pass(20_000);
+  const begun = await begin;
+  const ids = begun.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+  expect(ids).toHaveLength(8);
+  const listed = await node.engine.list({ principal: "local", limit: 20 });
+  expect(listed.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+  await world.close();
+});

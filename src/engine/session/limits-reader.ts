@@ -134,6 +134,22 @@ export async function createWithinLimits(place: Owner, session: NewSession, prom
   throw refusal;
 }
 
+/** Deletes a new session again if its prompt is refused, because others have reached a limit of the operator meanwhile. */
+export async function deleteIfBusy(
+  place: Pick<Place, "backend" | "clock">,
+  sessionId: string,
+  sent: Promise<unknown>,
+): Promise<void> {
+  try {
+    await sent;
+  } catch (error) {
+    const isRefused = error instanceof AppError && error.code === "SESSION_BUSY";
+    const isEmpty = isRefused && (await place.backend.rows.get(sessionId))?.state.lastEventId === 0;
+    if (isEmpty) await deleteClosed(place, sessionId);
+    throw error;
+  }
+}
+
 async function firstTurnRefusal(
   { environmentId, useOf, ...place }: Owner,
   { identity, inherited, principal, spec }: NewSession,
