@@ -203,11 +203,10 @@ function pageOf({ about, docs, flags, listsClients, more = "", usage, verbs }: C
   );
 }
 
+/** Returns the page without empty lines, because it must fit on one screen. */
 function servePage(): string {
-  return joined(
-    `Usage: claude-agents-mcp [serve] [flags]\n${COMMANDS["serve"]?.about ?? ""}`,
-    `${settings()}\n${FILES}`,
-  );
+  const about = `Serve MCP on stdin and stdout. Flags are also variables and keys of a file (docs/configuration.md).`;
+  return `Usage: claude-agents-mcp [serve] [flags]\n${about}\n${settings()}\n`;
 }
 
 function overview(): string {

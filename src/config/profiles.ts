@@ -11,7 +11,7 @@ export const profilesField = json(Profiles.default({}), {
   flag: "profiles",
   variable: "CLAUDE_CODE_MCP_PROFILES",
   meaning:
-    "Profiles by name: bundles of options, account, rules and limits that a session can start with (advanced.profile). You may use all of them, a user over HTTP those in profiles of its entry in --principals. See docs/configuration.md#profiles.",
+    "Bundles of options that sessions can start with, by name. A profile has options, an account, rules and limits; a session starts with it by advanced.profile. You may use all of them, a user over HTTP those in profiles of its entry in --principals. See docs/configuration.md#profiles.",
 });
 
 interface Settings {

@@ -58,7 +58,7 @@ export const serverFields = {
       flag: "plan-reserve",
       variable: "CLAUDE_CODE_MCP_PLAN_RESERVE",
       meaning:
-        "Percent of your subscription's windows that agents leave to you. Without the rest fiveHour of the 5-hour window no turn starts. Without the rest sevenDay of the weekly window, running turns are also interrupted at their next tool call. With a reserve, requests paid beyond the plan interrupt a turn, unless allowOverage is true.",
+        "Percent of the plan's windows that agents leave to people. Without the rest fiveHour of the 5-hour window no turn starts. Without the rest sevenDay of the weekly window, running turns are also interrupted at their next tool call. With a reserve, requests paid beyond the plan interrupt a turn, unless allowOverage is true.",
     },
     'a JSON object such as {"fiveHour": 15, "sevenDay": 20, "allowOverage": false}',
   ),
@@ -66,7 +66,7 @@ export const serverFields = {
     flag: "on-limit",
     variable: "CLAUDE_CODE_MCP_ON_LIMIT",
     meaning:
-      "Default of onLimit: behavior of turns at a limit of the plan, a reserve or a budget. With report, a turn ends with an error and a prompt that may not start is refused. With wait, they wait for the reset. Turns that end with their client always report.",
+      "Behavior of turns at limits: default of onLimit. Limits are those of the plan, a reserve and a budget. With report, a turn ends with an error and a prompt that may not start is refused. With wait, they wait for the reset. Turns that end with their client always report.",
   }),
   limitWaitMaxMs: milliseconds(
     { least: 1_000, most: MAX_TIMER_MS, fallback: 21_600_000 },
@@ -80,7 +80,7 @@ export const serverFields = {
     flag: "budget-usd-per-day",
     variable: "CLAUDE_CODE_MCP_BUDGET_USD_PER_DAY",
     meaning:
-      "Budget in USD of each principal per day of the server's local time. A turn may spend an eighth of it. Counts Claude Code's estimates, which are not your bill. Holds for the local user and for principals without a budgetUsdPerDay of their own.",
+      "Budget of each principal per day, in USD. The day is that of the server's local time. A turn may spend an eighth of it. Counts Claude Code's estimates, which are not your bill. Holds for the local user and for principals without a budgetUsdPerDay of their own.",
   }),
   auditLog: path("none", {
     flag: "audit-log",

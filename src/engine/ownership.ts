@@ -61,6 +61,8 @@ export class Ownership {
   #lease: Promise<void> | undefined;
   #cancelHeartbeat: (() => void) | undefined;
   readonly #leaving = new AbortController();
+  /** Resolves once this node leaves; one promise for all claims, because each has a listener. */
+  readonly #left = whenAborted(this.#leaving.signal);
 
   /** `asTakenOver` decides how this server continues a session without an owner. */
   constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<TakeoverTerms>) {
@@ -228,7 +230,7 @@ export class Ownership {
     if (shim === "ours") return this.#own(lease, current, { type: "attached" });
     // `asTakenOver` may wait for a client of the session. If this server ends meanwhile, the session is left to the next
     // server.
-    const takenOver = await Promise.race([this.#asTakenOver(current), whenAborted(this.#leaving.signal)]);
+    const takenOver = await Promise.race([this.#asTakenOver(current), this.#left]);
     if (!takenOver) {
       await backend.leases.release(lease);
       return undefined;
