@@ -61,8 +61,6 @@ export class Ownership {
   #lease: Promise<void> | undefined;
   #cancelHeartbeat: (() => void) | undefined;
   readonly #leaving = new AbortController();
-  /** Resolves once this node leaves; one promise for all claims, because each has a listener. */
-  readonly #left = whenAborted(this.#leaving.signal);
 
   /** `asTakenOver` decides how this server continues a session without an owner. */
   constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<TakeoverTerms>) {
@@ -230,7 +228,7 @@ export class Ownership {
     if (shim === "ours") return this.#own(lease, current, { type: "attached" });
     // `asTakenOver` may wait for a client of the session. If this server ends meanwhile, the session is left to the next
     // server.
-    const takenOver = await Promise.race([this.#asTakenOver(current), this.#left]);
+    const takenOver = await unlessAborted(this.#asTakenOver(current), this.#leaving.signal);
     if (!takenOver) {
       await backend.leases.release(lease);
       return undefined;
@@ -290,7 +288,12 @@ function runsTurn({ state: { turn, waiting } }: SessionActor): boolean {
   return turn !== null && waiting === undefined;
 }
 
-async function whenAborted(signal: AbortSignal): Promise<undefined> {
+/** Resolves with `work`, or with `undefined` as soon as `signal` aborts. Leaves no listener at `signal`. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   if (signal.aborted) return undefined;
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
+  const done = new AbortController();
+  const aborted = new Promise<undefined>((resolve) => {
+    signal.addEventListener("abort", () => resolve(undefined), { signal: done.signal });
+  });
+  return Promise.race([work, aborted]).finally(() => done.abort());
 }
