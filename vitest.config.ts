@@ -8,8 +8,8 @@ export default defineConfig({
     reporters: ["default", "./test/kit/runner/closing-line.ts"],
     pool: "forks",
     globalSetup: ["./test/kit/runner/no-daemon-left.ts"],
-    // Four workers for two cores, because tests wait more than they work.
-    maxWorkers: 4,
+    // Three workers for two cores, because some tests only wait.
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // Far above every expected wait, so that a slow machine causes no failure.
     expect: { poll: { timeout: 15_000 } },

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { amount } from "../kit/runner/amount.ts";
+import { half } from "../kit/runner/amount.ts";
 import { leaveDaemons, type Kind } from "../kit/sessions/background-commands.ts";
 import { childrenRunning } from "../kit/process-tree.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
@@ -37,7 +37,7 @@ async function withSpare(server: Server): Promise<void> {
 }
 
 /** Times of SIGKILL while a session and a spare are being ended, ms; every second one without AMOUNTS=full. */
-const MOMENTS_MS = [15, 18, 21, 24].filter((_, at) => at % amount(2, 1) === 0);
+const MOMENTS_MS = half([15, 18, 21, 24]);
 
 it.each(MOMENTS_MS)(
   "a SIGKILL %d ms after the end of stdin, while a session and a spare are being ended, leaves no process behind",

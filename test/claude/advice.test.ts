@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { half } from "../kit/runner/amount.ts";
 import { WITHOUT_DAEMON, type Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -159,7 +160,7 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 describe("advice of failed turns", () => {
-  it.each(Object.entries(CASES))(
+  it.each(half(Object.entries(CASES)))(
     "following the advice for %s gets through",
     async (name, { advice, args, follow, next }) => {
       const cwd = world.folder();

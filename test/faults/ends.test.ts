@@ -41,10 +41,10 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(async () => world.quiet(20_000));
 
-/** Usually every second kind of each end, so that every kind follows some ends. */
+/** Usually every third kind of each end, so that every kind follows some ends. */
 function chosenKinds(end: (typeof END_NAMES)[number]) {
   const kinds = kindsOf(end);
-  return kinds.filter((_, at) => kinds.length === 1 || (at + END_NAMES.indexOf(end)) % amount(2, 1) === 0);
+  return kinds.filter((_, at) => kinds.length === 1 || (at + END_NAMES.indexOf(end)) % amount(3, 1) === 0);
 }
 
 describe.each(END_NAMES)("after an end by %s", (end) => {

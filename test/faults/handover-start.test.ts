@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { half } from "../kit/runner/amount.ts";
 import { homeOf, killDaemons, persistently, wholeLog } from "../kit/faults/shims.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { preloading } from "../kit/servers/preload.ts";
@@ -178,7 +179,7 @@ async function startAtKill(world: World, points: string, more: Readonly<Record<s
 
 const POINTS = ["before start", "after start", "before record", "before prompt"];
 
-it.each(POINTS)(
+it.each(half(POINTS))(
   "a queued prompt runs after the first when two daemons are killed during the first: %s",
   { timeout: 60_000 },
   async (point) => {
@@ -191,7 +192,7 @@ it.each(POINTS)(
   },
 );
 
-it.each(POINTS)(
+it.each(half(POINTS.toReversed()))(
   "a session resumes in a new process when the daemon is killed during its start: %s",
   { timeout: 60_000 },
   async (point) => {

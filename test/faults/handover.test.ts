@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { half } from "../kit/runner/amount.ts";
 import type { Answer } from "../kit/clients/connection.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { waitForRequest } from "../kit/faults/driving.ts";
@@ -132,7 +133,7 @@ async function expectWhole({ answer, file, mark, sessionId }: Awaited<ReturnType
   expect(counts).toEqual([1, 1, 3, 3]);
 }
 
-it.each(POINTS)("a turn is whole when its daemon is killed %s", { timeout: 120_000 }, async (point) => {
+it.each(half(POINTS))("a turn is whole when its daemon is killed %s", { timeout: 120_000 }, async (point) => {
   await expectWhole(await run(point));
 });
 

@@ -107,7 +107,7 @@ async function promptUntilHeld(session: Session): Promise<number> {
 
 describe("the reserve of the 5-hour window, with sessions of one account on two daemons", () => {
   it("keeps every turn from starting whose start is stored after the report, however close", async () => {
-    const rounds = amount(6, 60);
+    const rounds = amount(3, 60);
     const plan = (used: number) => ({ fiveHour: { used, resetsInS: 3_600 } });
     const script = Array.from({ length: rounds }, (_, n): Script => [
       { tools: [call], gateBefore: `up-${String(n)}`, plan: plan(0.86) },

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { half } from "../kit/runner/amount.ts";
 import { constants } from "../kit/servers/constants.ts";
 import { BACK_PROMPT } from "../kit/faults/driving.ts";
 import { commandOf, killDaemons, persistently, theShim, untilGone } from "../kit/faults/shims.ts";
@@ -104,7 +105,7 @@ describe("turns at a silent shim", () => {
     return { client, ids, shim: await shim() };
   }
 
-  it.concurrent.each(STARTS)(
+  it.concurrent.each(half(STARTS))(
     "turns end and new sessions start when a shim, at %s (%s), gets %s",
     { timeout: 120_000 },
     async (_, point, signal, outcomes) => expectEnds(await threeTurns(point, signal), outcomes),

@@ -136,7 +136,8 @@ it("a prompt starts a process in its client's environment, or in the session's i
   const ofType = async (type: string) => (await storedEvents(home(), sessionId)).filter((each) => each.type === type);
   writeFileSync(at("go"), "");
   await client.end(sessionId);
-  const [{ id: firstEnd } = { id: 0 }] = await ofType("turn.ended");
+  const [first] = await ofType("turn.ended");
+  expect(first).toBeDefined();
   // First with the configuration folder of the session, then with another.
   const envs = [environmentOf("two"), { ...environmentOf("three"), CLAUDE_CONFIG_DIR: world.folder() }];
   for (const [count, env] of envs.entries()) {
@@ -148,7 +149,7 @@ it("a prompt starts a process in its client's environment, or in the session's i
     expect(answer).toMatchObject({ result: { result: "later" } });
     expectSeen(session, `seen-${String(count)}`, "two");
   }
-  await expectMasked(session, ["one", "two"], firstEnd);
+  await expectMasked(session, ["one", "two"], first?.id);
   const notices = (await ofType("notice")).map(({ event }) => event).filter((event) => event.includes("credential"));
   expect(notices).toEqual([expect.stringContaining("ANTHROPIC_API_KEY")]);
   expect(notices.join("")).not.toContain("the-key-of");

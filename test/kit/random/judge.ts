@@ -21,7 +21,8 @@ const USUAL_BYTES = 32_768;
 const INSIDES = [
   /(?:\\n|\n)\s*at \S.*:\d+:\d+/,
   /node:internal/,
-  /node_modules/,
+  // A receipt names the folder alone, as not looked at.
+  /node_modules\/[\w@]/,
   /dist\/(?:cli|app|chunk)/,
   /file:\/\/\/.*\.m?[jt]s/,
   /ZodError|SqliteError|SQLITE_|RangeError|SyntaxError|ReferenceError/,
