@@ -149,3 +149,16 @@ describe("a window with an odd reset", () => {
     expect([start(far, 167 * HOUR_S), start(far, 168 * HOUR_S)]).toEqual(["idle", "running"]);
   });
 });
+
+it("a session whose held prompts are dropped at the weekly line no longer waits", () => {
+  const toolUse: AgentSignal = { type: "message", message: {}, toolUseId: "t1" };
+  const ended = used(running(RESERVE).promptWith("p2", { whenBusy: "queue" }), "seven_day", 81).hear(
+    toolUse,
+    resultSignal({ promptIds: ["p1"], isError: true }),
+    idle,
+  );
+  expect(ended.state).toMatchObject({ turn: null, waiting: { kind: "plan_reserve" }, queue: [{ held: true }] });
+  ended.command("queue", { do: "drop", by: "caller" });
+  expect(ended.state).toMatchObject({ queue: [] });
+  expect(ended.state.waiting).toBeUndefined();
+});

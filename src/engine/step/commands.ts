@@ -204,11 +204,11 @@ function onQueue(draft: Draft, command: CommandOf<"queue">): void {
   if (command.data.do === "drop") {
     const dropped = state.queue.filter(({ held }) => held);
     state.queue = state.queue.filter(({ held }) => !held);
+    if (!state.turn) delete state.waiting;
     for (const { promptId } of dropped) emit(draft, { type: "prompt.dropped", data: { promptId, reason: "dropped" } });
   } else {
     for (const prompt of state.queue) delete prompt.held;
-    const { environmentId } = command.data;
-    if (environmentId !== undefined && state.process.phase === "none") noteEnvironment(state, environmentId);
+    if (state.process.phase === "none") noteEnvironment(state, command.data.environmentId ?? state.environmentId);
     runNext(draft);
   }
   accept(draft, command, cursor);
