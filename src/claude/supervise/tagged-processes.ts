@@ -11,6 +11,8 @@ const MAX_PS = 64 * 1024 * 1024;
 /** Processes per batch. The event loop runs between batches. */
 const AT_ONCE = 100;
 const LOOK_EVERY_MS = 50;
+/** Maximum number of lists of processes in one search, because a busy machine starts processes all the time. */
+const MAX_ROUNDS = 5;
 
 export interface TaggedProcess {
   readonly pid: number;
@@ -27,11 +29,17 @@ export interface TaggedProcess {
 export async function findTagged(): Promise<TaggedProcess[]> {
   if (process.platform === "win32") return [];
   if (process.platform !== "linux") return listTaggedByPs();
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const found: TaggedProcess[] = [];
-  for (let at = 0; at < pids.length; at += AT_ONCE) {
-    found.push(...pids.slice(at, at + AT_ONCE).flatMap((pid) => readTaggedProcess(Number(pid)) ?? []));
-    await breathe();
+  const read = new Set<string>();
+  // Lists again until nothing is new, because a process may start another and end before it is read.
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && !read.has(name));
+    if (pids.length === 0) break;
+    for (let at = 0; at < pids.length; at += AT_ONCE) {
+      found.push(...pids.slice(at, at + AT_ONCE).flatMap((pid) => readTaggedProcess(Number(pid)) ?? []));
+      await breathe();
+    }
+    for (const pid of pids) read.add(pid);
   }
   return found;
 }
