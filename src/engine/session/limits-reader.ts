@@ -11,7 +11,7 @@ import { type Arrival, type Known, NOTHING_KNOWN } from "../step.ts";
 import type { ServerTerms } from "../policy/operator.ts";
 import { UNLIMITED_USE, type Policy } from "../policy/policy.ts";
 import { LedgerDraft } from "../step/ledger-draft.ts";
-import { limitText, startLimit } from "../step/limits.ts";
+import { limitRefusal, startLimit } from "../step/limits.ts";
 import { mayHoldBack } from "../step/waits.ts";
 import { findEnvironment } from "./environment.ts";
 import { createSession, type Created, deleteClosed, type PlannedSession } from "./records.ts";
@@ -162,7 +162,7 @@ async function firstTurnRefusal(
   const known = await readEntries(place, session, { state, wanted: [environmentId] });
   const policy = { use, onLimit: spec.onLimit };
   const limit = startLimit({ at, policy, ledger: new LedgerDraft(known) });
-  return limit && !mayHoldBack({ at, policy }, prompt, limit)
-    ? new AppError("SESSION_BUSY", limitText(limit))
-    : undefined;
+  if (!limit || mayHoldBack({ at, policy }, prompt, limit)) return undefined;
+  const { code, message } = limitRefusal(limit);
+  return new AppError(code, message);
 }

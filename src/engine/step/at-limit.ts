@@ -4,11 +4,11 @@ import { accountKey, windowsIn } from "../../domain/ledger.ts";
 import { type PlanLimit, usedPercent, windowName } from "../../domain/plan.ts";
 import type { Turn } from "../../domain/running-turn.ts";
 import type { Waiting } from "../../domain/waiting.ts";
-import { accept, emit, refuse, type Draft, type Happening } from "./draft.ts";
+import { accept, emit, refuse, TURN_RUNS, type Draft, type Happening } from "./draft.ts";
 import { endingOf, type Ending } from "./endings.ts";
-import { limitText, startLimit } from "./limits.ts";
+import { limitRefusal, startLimit } from "./limits.ts";
 import { lookAndEnd } from "./look.ts";
-import { hasRoom, mayTake, noteEnvironment, noteReach, noteSender, senderOf } from "./senders.ts";
+import { hasRoom, mayTake, noteEnvironment, noteReach, noteSender, senderOf, STRICTER, CROWDED } from "./senders.ts";
 import { endProcess, lookBefore, startProcess } from "./starting.ts";
 import { restartIdleClock } from "./time.ts";
 import { beginTurn, holdQueue, startTurn } from "./turn.ts";
@@ -178,16 +178,16 @@ export function onContinue(draft: Draft, command: CommandOf<"continue">): void {
 function objectionTo(draft: Draft, { data }: CommandOf<"continue">): Refusal | undefined {
   const { closed, refused, turn } = draft.state;
   if (closed) return { code: "CANCELLED", message: `The session was ${closed.reason}.` };
-  if (turn) return { code: "SESSION_BUSY", message: BUSY };
+  if (turn) return { code: "SESSION_BUSY", message: TURN_RUNS };
   if (!refused) return { code: "INVALID_ARGUMENT", message: NOTHING_REFUSED };
   const { resetsAt = 0, window } = refused;
   const when = new Date(resetsAt).toISOString();
   if (resetsAt > draft.at)
     return { code: "SESSION_BUSY", message: `The ${windowName(window)} resets at ${when}. Continue after that.` };
   const limit = startLimit(draft);
-  if (limit) return { code: "SESSION_BUSY", message: limitText(limit) };
+  if (limit) return limitRefusal(limit);
   const sender = senderOf(draft, data);
-  if (!hasRoom(draft.state, sender)) return { code: "SESSION_BUSY", message: FULL };
+  if (!hasRoom(draft.state, sender)) return { code: "SESSION_BUSY", message: CROWDED };
   return mayTake(draft, sender) ? undefined : strictTermsObjection(draft);
 }
 
@@ -217,8 +217,5 @@ function continueRefused(draft: Draft, { data }: CommandOf<"continue">): void {
   beginWait(draft, { kind: "usage_limit", window, until: at, since: at });
 }
 
-const STRICTER = "The session's Claude Code was started under terms that allow more than this client does";
-const BUSY = "A turn runs in the session. Wait for its end with claude_code_check (until: end).";
-const FULL = "Prompts of too many clients with terms of their own are waiting already. Wait until one has run.";
 const NOTHING_REFUSED =
   "action: continue sends a request again that the API refused at a limit of the plan. The last turn of the session did not end so. Send a prompt with claude_code_reply.";

@@ -10,10 +10,10 @@ import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { CLIENT_GONE, closeSession, dropPrompt, interruptedBy, interruptTurn } from "./stop.ts";
 import { onContinue } from "./at-limit.ts";
-import { limitText, startLimit } from "./limits.ts";
+import { limitRefusal, startLimit } from "./limits.ts";
 import { mayHoldBack } from "./waits.ts";
 import { replyToRetry, KEYS_KEPT, noteKey } from "./keys.ts";
-import { hasRoom, mayTake, noteEnvironment, noteReach, queuedPrompt, senderOf } from "./senders.ts";
+import { hasRoom, mayTake, noteEnvironment, noteReach, queuedPrompt, senderOf, STRICTER, CROWDED } from "./senders.ts";
 import { extend, answerObjection } from "./requests/approval-chain.ts";
 import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
 import { cancelSuspend } from "./suspend.ts";
@@ -162,18 +162,15 @@ function promptObjection(draft: Draft, prompt: CommandOf<"prompt">["data"], send
   const isEnough = mayTake(draft, sender);
   const objection = limitObjection(draft, prompt) ?? (isEnough ? undefined : strictTermsObjection(draft, prompt));
   if (objection) return objection;
-  const full = "are waiting already. Wait until one has run.";
-  if (state.queue.length >= MAX_QUEUE) return { code: "SESSION_BUSY", message: `${String(MAX_QUEUE)} prompts ${full}` };
-  return hasRoom(state, sender)
-    ? undefined
-    : { code: "SESSION_BUSY", message: `Prompts of too many clients with terms of their own ${full}` };
+  const full = `${String(MAX_QUEUE)} prompts are waiting already. Wait until one has run.`;
+  if (state.queue.length >= MAX_QUEUE) return { code: "SESSION_BUSY", message: full };
+  return hasRoom(state, sender) ? undefined : { code: "SESSION_BUSY", message: CROWDED };
 }
 
 /** Returns the objection to a prompt whose turn would start now, but for a limit of the operator. */
 function limitObjection(draft: Draft, prompt: CommandOf<"prompt">["data"]): Refusal | undefined {
   const limit = draft.state.turn ? undefined : startLimit(draft);
-  if (!limit || mayHoldBack(draft, prompt, limit)) return undefined;
-  return { code: "SESSION_BUSY", message: limitText(limit) };
+  return !limit || mayHoldBack(draft, prompt, limit) ? undefined : limitRefusal(limit);
 }
 
 /** Returns the objection to a prompt that needs a process under stricter terms than the running process. */
@@ -181,14 +178,16 @@ function strictTermsObjection(
   { policy, state }: Draft,
   { whenBusy }: CommandOf<"prompt">["data"],
 ): Refusal | undefined {
-  const problem = "The session's Claude Code was started under terms that allow more than this client does";
   if (policy.ephemeral) {
     const why = "and keeps no transcript that another one could go on with (persistSession: false)";
-    return { code: "PERMISSION_DENIED", message: `${problem}, ${why}. Start a new session.` };
+    return { code: "PERMISSION_DENIED", message: `${STRICTER}, ${why}. Start a new session.` };
   }
   if (whenBusy !== "steer" || !canSteer(state)) return undefined;
   const advice = "Send the prompt with whenBusy: queue, and another process takes it after the turn.";
-  return { code: "PERMISSION_DENIED", message: `${problem}, so the prompt cannot join the running turn. ${advice}` };
+  return {
+    code: "PERMISSION_DENIED",
+    message: `${STRICTER}, so the prompt cannot join the running turn. ${advice}`,
+  };
 }
 
 /** True if the running turn accepts another prompt: not being stopped, and with a live process. */

@@ -152,6 +152,9 @@ export function accept(draft: Draft, command: Pick<Command, "id">, cursor: numbe
   draft.effects.push({ type: "reply", commandId: command.id, reply });
 }
 
+/** Refusal of a command that would begin a turn. */
+export const TURN_RUNS = "A turn runs in the session. Wait for its end with claude_code_check (until: end).";
+
 export function refuse(draft: Draft, command: Pick<Command, "id">, code: ErrorCode, message: string): void {
   draft.effects.push({ type: "reply", commandId: command.id, reply: { ok: false, refusal: { code, message } } });
 }

@@ -1,4 +1,5 @@
 import { type Budget, type BudgetDay, leftUsd, type Reservation } from "../../domain/budget.ts";
+import type { Refusal } from "../../domain/error.ts";
 import { accountKey, budgetKey, dayIn, windowsIn } from "../../domain/ledger.ts";
 import { knownUntil, usedPercent, windowName, type AccountWindows } from "../../domain/plan.ts";
 import type { Turn } from "../../domain/running-turn.ts";
@@ -84,6 +85,11 @@ export function limitText({ kind, until, window = "" }: HeldBack): string {
   return `The operator keeps the rest of the ${windowName(window)} (planReserve), which resets at ${when}.`;
 }
 
+/** Returns the refusal of a prompt that a limit keeps from starting. */
+export function limitRefusal(limit: HeldBack): Refusal {
+  return { code: "SESSION_BUSY", message: `${limitText(limit)} Try again after that.` };
+}
+
 /** Parts of a day's budget that a turn reserves at most. */
 const PARTS = 8;
 
@@ -123,18 +129,12 @@ export function settleBudgets(draft: Draft, turn: Turn | undefined): void {
   const keys =
     turn?.reserved?.map(({ key }) => key) ?? policy.use.budgets.map((each) => budgetKey(each, ledger.known.day));
   for (const key of keys) {
-    const { [turn?.id ?? ""]: _, ...reserved } = dayIn(ledger.read(key)).reserved;
     const before = dayIn(ledger.read(key));
+    const { [turn?.id ?? ""]: _, ...reserved } = before.reserved;
     const unknownUsd = roundUsd(before.unknownUsd + (turn?.hasUnknownPrice ? costUsd : 0));
     const after = { ...before, spentUsd: roundUsd(before.spentUsd + costUsd), unknownUsd, reserved };
-    ledger.write(
-      key,
-      noticed(
-        draft,
-        after,
-        policy.use.budgets.find((each) => budgetKey(each, ledger.known.day) === key),
-      ),
-    );
+    const budget = policy.use.budgets.find((each) => budgetKey(each, ledger.known.day) === key);
+    ledger.write(key, noticed(draft, after, budget));
   }
 }
 

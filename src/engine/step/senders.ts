@@ -12,6 +12,11 @@ import type { Draft } from "./draft.ts";
 const MAX_SENDERS = 8;
 const MAX_TEXT = 4_096;
 
+/** Refusals of a client by its terms, or by those of others. */
+export const CROWDED =
+  "Prompts of too many clients with terms of their own are waiting already. Wait until one has run.";
+export const STRICTER = "The session's Claude Code was started under terms that allow more than this client does";
+
 type PromptData = CommandOf<"prompt">["data"];
 
 /** Notes from `limits` which approvers can be reached. Valid until the next prompt or verification. */

@@ -6,10 +6,19 @@ import { VERIFICATION_TOOL, type VerificationStatus, type VerifiedCommand } from
 import { judgeCommands, type CommandsVerdict } from "../policy/judge-commands.ts";
 import { rememberedRule } from "./requests/ruling.ts";
 import { openRequest, settleAllRequests, settleRequest } from "./requests/requests.ts";
-import { accept, emit, refuse, type Draft, type Happening } from "./draft.ts";
+import { accept, emit, refuse, TURN_RUNS, type Draft, type Happening } from "./draft.ts";
 import { budgetOf, limitText, reserveLimit } from "./limits.ts";
 import { enterPhase, lookAndEnd, onBaseline, onLooked, turnInPhase } from "./look.ts";
-import { hasRoom, mayTake, noteEnvironment, noteLastSender, noteReach, noteSender, senderOf } from "./senders.ts";
+import {
+  hasRoom,
+  mayTake,
+  noteEnvironment,
+  noteLastSender,
+  noteReach,
+  noteSender,
+  senderOf,
+  CROWDED,
+} from "./senders.ts";
 import { endProcess, startProcess } from "./starting.ts";
 import { beginTurn, endTurn, siblingOf, steer } from "./turn.ts";
 import { endingOf, stoppedEnding, type Ending, type LimitReason } from "./endings.ts";
@@ -255,10 +264,10 @@ export function onVerify(draft: Draft, command: CommandOf<"verify">): void {
   const cursor = state.lastEventId + 1;
   if (state.closed) return refuse(draft, command, "CANCELLED", `The session was ${state.closed.reason}.`);
   if (state.turn?.id === turnId) return accept(draft, command, state.turn.eventId ?? cursor);
-  if (state.turn) return refuse(draft, command, "SESSION_BUSY", BUSY);
+  if (state.turn) return refuse(draft, command, "SESSION_BUSY", TURN_RUNS);
   if (!verify && !policy.verify) return refuse(draft, command, "INVALID_ARGUMENT", NO_COMMANDS);
   const sender = senderOf(draft, command.data);
-  if (!hasRoom(state, sender)) return refuse(draft, command, "SESSION_BUSY", FULL);
+  if (!hasRoom(state, sender)) return refuse(draft, command, "SESSION_BUSY", CROWDED);
   noteReach(state, limits);
   attend(draft);
   noteLastSender(state, noteSender(state, sender));
@@ -269,6 +278,4 @@ export function onVerify(draft: Draft, command: CommandOf<"verify">): void {
   accept(draft, command, cursor);
 }
 
-const BUSY = "A turn runs in the session. Wait for its end with claude_code_check (until: end).";
-const FULL = "Prompts of too many clients with terms of their own are waiting already. Wait until one has run.";
 const NO_COMMANDS = "commands: the session has none of its own (verify). Give the commands to run.";
