@@ -8,7 +8,9 @@ import type { JsonObject } from "../domain/json.ts";
 export type * from "./ports/agent.ts";
 export type * from "./ports/environments.ts";
 export type * from "./ports/evidence.ts";
+export type * from "./ports/lease.ts";
 export type * from "./ports/ledger.ts";
+export type * from "./ports/machines.ts";
 export * from "./ports/store.ts";
 
 export interface Clock {

@@ -1,7 +1,7 @@
 import { readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { z } from "zod";
-import type { Clock } from "../engine/ports.ts";
+import type { Clock, NodeFacts } from "../engine/ports.ts";
 
 /** Nodes, for every storage engine that several servers share. */
 
@@ -16,6 +16,8 @@ export interface OwnNode {
   readonly clock: Pick<Clock, "now" | "tick">;
   /** URLs of the node over HTTP; `*` stands for any text. */
   readonly urls?: readonly string[] | undefined;
+  /** Facts for the other machines of the store. */
+  readonly facts?: NodeFacts | undefined;
 }
 
 /**

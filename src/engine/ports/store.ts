@@ -6,8 +6,11 @@ import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { SessionState, SessionStatus } from "../../domain/session.ts";
 import type { JsonObject } from "../../domain/json.ts";
+import type { Place } from "../../domain/place.ts";
 import { type Unreadable, unreadableText } from "../../domain/unreadable.ts";
 import type { Ledger, LedgerChange } from "./ledger.ts";
+import type { Lease } from "./lease.ts";
+import type { StoreMachines } from "./machines.ts";
 
 /** Contract of a store for sessions. */
 
@@ -21,6 +24,8 @@ export interface NewSession {
   at: number;
   /** Unique per principal: a second `create` with the key returns the first session. */
   idempotencyKey?: string;
+  /** Nodes that may run the session. Only with `machines`. */
+  place?: Place;
 }
 
 export interface SessionRecord {
@@ -37,17 +42,10 @@ export interface SessionRecord {
   readonly rev: number;
   /** The node that owns the session, with `alive` from its lease; `undefined` without an owner. */
   readonly owner: { readonly nodeId: string; readonly alive: boolean } | undefined;
+  /** Nodes that may run the session; absent for any. */
+  readonly place?: Place | undefined;
   /** Set if the row cannot be read. `state` then says that nothing runs and that the last turn failed. */
   readonly unreadable?: Unreadable;
-}
-
-/** Right to write a session. `epoch` grows with each claim; a writer with an older epoch is fenced. */
-export interface Lease {
-  readonly sessionId: string;
-  readonly nodeId: string;
-  readonly epoch: number;
-  /** True if the claim took the session from a node with an expired lease. */
-  readonly tookOver: boolean;
 }
 
 export interface Append {
@@ -165,12 +163,18 @@ export interface SessionLog {
 export interface SessionLeases {
   /** Renews this node's lease. Without a renewal within `ttlMs`, its sessions go to the next node that claims them. */
   heartbeat(ttlMs: number): Promise<void>;
-  /** Returns `undefined` if another living node owns the session, there is no session, or this node's lease has run out. */
+  /**
+   * Returns `undefined` if another living node owns the session, there is no session, or this node's lease has run out. Binds a
+   * session placed by labels to this node, if this node has them.
+   */
   claim(id: string): Promise<Lease | undefined>;
   release(lease: Lease): Promise<void>;
-  /** Returns sessions recorded as at work without a living owner, of all principals, at most `limit`, readable ones only. */
+  /**
+   * Returns sessions recorded as at work without a living owner, of all principals, at most `limit`, readable ones only. With
+   * `machines`: those whose place this node has, and those whose place no living node has and that do not wait for it yet.
+   */
   abandoned(limit: number): Promise<SessionRecord[]>;
-  /** Returns sessions with running or imminent work and a living owner, of all principals. */
+  /** Returns sessions with running or imminent work and a living owner on this machine, of all principals. */
   atWork(): Promise<SessionRecord[]>;
   /** HTTP addresses of the servers of this store, those of the last day included. */
   urls(): Promise<string[]>;
@@ -211,6 +215,8 @@ export interface SessionBackend {
   readonly inbox: SessionInbox;
   readonly maintenance: StoreMaintenance;
   readonly ledger: Ledger;
+  /** Present if several machines share the store. */
+  readonly machines?: StoreMachines;
   /** Keeps this node's sessions until the lease runs out. The engine releases them, because only it knows what still runs. */
   readonly close: () => Promise<void>;
 }
