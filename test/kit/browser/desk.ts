@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { chromium, type Browser } from "playwright-core";
 import { expect, inject, type TestContext } from "vitest";
 
+import type { RequestList } from "../../../src/console/wire.ts";
 import type { SessionBackend } from "../../../src/engine/ports.ts";
 import type { HttpServer } from "../servers/http-server.ts";
 import { signIn, type ConsoleClient } from "../clients/console-client.ts";
@@ -24,7 +25,7 @@ export interface Desk {
   change(work: (node: SessionBackend) => Promise<void>): Promise<void>;
   /** Restarts the server at the same port and on the same store; resolves when ready. */
   comeBack(): Promise<void>;
-  /** Closes all windows; throws the faults in them. A failed test leaves pictures in `PICTURES`. */
+  /** Closes all windows; throws the faults in them. A failed test leaves pictures in `PICTURES`, but no open request. */
   clear(test: TestContext): Promise<void>;
   close(): Promise<void>;
 }
@@ -87,6 +88,8 @@ export async function openDesk({
       if (task.result?.state === "fail") {
         const name = `failed ${task.name}`.replaceAll(/[^a-z\d]+/gi, "-").slice(0, 60);
         await Promise.all(all.map(async (each, at) => each.shot(`${name}-${String(at)}`).catch(() => undefined)));
+        // A failed test may have stopped the server.
+        await endAskingSessions(api).catch(() => undefined);
       }
       await Promise.all(all.map(async ({ context }) => context.close()));
       expect(all.flatMap(({ troubles }) => troubles)).toEqual([]);
@@ -96,4 +99,11 @@ export async function openDesk({
       await world.close();
     },
   };
+}
+
+/** Keeps requests that a failed test has left open from the next test. */
+async function endAskingSessions(api: ConsoleClient): Promise<void> {
+  const { open } = await api.get<RequestList>("requests");
+  const ids = new Set(open.map(({ sessionId }) => sessionId));
+  await Promise.all([...ids].map(async (id) => api.post(`sessions/${id}/cancel`)));
 }
