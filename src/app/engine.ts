@@ -116,6 +116,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     guards: await Guards.find({ forceReaper: constants().reaperAlone, isolation: settings.isolation }),
     stateFolder: stateFolder(settings.environment, process.platform),
     server: { store: parts.storeName, ...parts.process },
+    node: parts.backend.machines?.self.name,
     shim: settings.shim && { ...settings.shim, sdk: SDK_VERSION, log },
     spares: config.spares,
     spareIdleMs: config.idleProcessMs,

@@ -42,6 +42,8 @@ export interface ClaudeDependencies {
   shim?: ShimSettings | undefined;
   /** Folder for data of this program, with copies of files during a turn. */
   stateFolder: string;
+  /** Name of this node, on a store of several machines. */
+  node?: string | undefined;
   /** Identifies this server in the tags of its processes. */
   server: TaggedServer;
   /** Number of spares for each key, and lifetime of an unclaimed spare, ms. */

@@ -1,4 +1,5 @@
 import { invalidArgument } from "../domain/error.ts";
+import { type Identity, isSameIdentity } from "../domain/process.ts";
 import type { AgentProcess, AgentRuntime, AgentStart, CheckRunner, StartPlan, StartRequest } from "../engine/ports.ts";
 import { createFolderWatch } from "./watch/folder-watch.ts";
 import { createCheckRunner } from "./checks/check-runner.ts";
@@ -25,7 +26,7 @@ import {
   type PlacedStart,
 } from "./dependencies.ts";
 import { hasProfile, profileOf, readSecrets } from "./profile-environment.ts";
-import { readAccount } from "./account.ts";
+import { readAccount, readPayer } from "./account.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import type { LaunchPlan } from "./process/launch.ts";
 import { relationWithoutShims, type Shims } from "./shim/shims.ts";
@@ -113,9 +114,7 @@ function sessionEnvironments(config: ClaudeDependencies): AgentRuntime["environm
   const { environments } = config;
   // No process can start without its profile: the session then has no identity here, as without an environment.
   const identityOf = (variables: Variables, session: Pick<PlacedStart, "options" | "principal">) =>
-    hasProfile(config, session)
-      ? identify(withUnread(environmentIn(config, variables, session), profileOf(config, session)))
-      : undefined;
+    hasProfile(config, session) ? identityIn(config, environmentIn(config, variables, session), session) : undefined;
   return {
     identityOf: (environmentId, principal, options) => {
       const record = environments.get(environmentId);
@@ -130,15 +129,25 @@ function sessionEnvironments(config: ClaudeDependencies): AgentRuntime["environm
     },
     hold: (sessionId, environmentId) => environments.hold(sessionId, environmentId),
     keepWhile: (isAtWork) => environments.keepWhile(isAtWork),
-    find: async ({ configFolder: folder, paidBy }, { options, principal }, ...until) =>
+    find: async (identity, session, ...until) =>
       environments.find(
         (variables) => {
-          const found = identityOf(variables, { principal, options });
-          return found?.configFolder === folder && found.paidBy === paidBy;
+          const found = identityOf(variables, session);
+          return found !== undefined && isSameIdentity(found, identity);
         },
         ...until,
       ),
   };
+}
+
+/** Returns the identity without `payer`, which needs files. */
+function identityIn(
+  config: ClaudeDependencies,
+  environment: Variables,
+  session: Pick<PlacedStart, "options" | "principal">,
+): Identity {
+  const { node } = config;
+  return { ...identify(withUnread(environment, profileOf(config, session))), ...(node !== undefined && { node }) };
 }
 
 function createSparePool(
@@ -181,12 +190,13 @@ async function plan(request: StartRequest, config: ClaudeDependencies, spares: S
   const { goesOnWith, isNew = false } = request;
   const environment = buildEnvironment(config, request);
   // Before a process starts: an unusable file is then refused, not the reason for a failed turn.
-  if (isNew || goesOnWith !== undefined) await readSecrets(config, request);
+  const secrets = isNew || goesOnWith !== undefined ? await readSecrets(config, request) : undefined;
   await checkStart(request, environment, config);
   const open = goesOnWith === undefined ? undefined : await findOpenProcess(goesOnWith, configFolder(environment));
   // Reserves last, so that a refused request keeps no spare.
   const spec = isNew && spares.available > 0 ? await buildSpareSpec(request, config) : undefined;
-  const identity = identify(withUnread(environment, profileOf(config, request)));
+  const payer = secrets && (await readPayer({ ...environment, ...secrets }));
+  const identity = { ...identityIn(config, environment, request), ...(payer && { payer }) };
   return { identity, openIn: open, spareId: spec && spares.reserve(spec.key) };
 }
 

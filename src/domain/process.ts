@@ -46,9 +46,35 @@ const RunningProcess = z.object({
 /** Phases of a process: `starting` until initialize is answered, `ending` once asked to end, so that the exit is expected. */
 export const SessionProcess = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none") }), RunningProcess]);
 
-/** Claude Code configuration and payer of a session; resuming with others is refused. */
-export const Identity = z.object({ configFolder: z.string(), paidBy: z.string() });
+/** Payer without any path, so that machines can be compared. `account` is a digest, absent if no file or variable names one. */
+export const Payer = z.object({ kind: z.string(), account: z.string().exactOptional() });
+export type Payer = z.infer<typeof Payer>;
+
+/** Claude Code configuration and payer of the last process of a session; resuming with others is refused. */
+export const Identity = z.object({
+  configFolder: z.string(),
+  paidBy: z.string(),
+  payer: Payer.exactOptional(),
+  /** Node with the configuration folder, on a store of several machines. */
+  node: z.string().exactOptional(),
+});
 export type Identity = z.infer<typeof Identity>;
+
+/** True if a process with `now` may go on with a session of `before`. Folders are compared on one node only. */
+export function isSameIdentity(now: Identity, before: Identity): boolean {
+  if (now.node !== before.node) return isSamePayer(now, before);
+  return now.configFolder === before.configFolder && now.paidBy === before.paidBy;
+}
+
+/** Compares kind of payer and account, for processes on two machines. An account that nothing names equals any of its kind. */
+export function isSamePayer(
+  one: Pick<Identity, "paidBy" | "payer">,
+  other: Pick<Identity, "paidBy" | "payer">,
+): boolean {
+  if (!one.payer || !other.payer) return one.paidBy === other.paidBy;
+  const accounts = new Set([one.payer, other.payer].flatMap(({ account }) => account ?? []));
+  return one.payer.kind === other.payer.kind && accounts.size < 2;
+}
 
 /** Transcript to begin with. `at`: last message that belongs to this session, if not all do. `isNew`: nothing was said yet. */
 export const Origin = z.object({

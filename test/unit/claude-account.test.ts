@@ -4,7 +4,8 @@ import { join } from "node:path";
 
 import { afterAll, beforeEach, expect, it } from "vitest";
 
-import { readAccount } from "../../src/claude/account.ts";
+import { readAccount, readPayer } from "../../src/claude/account.ts";
+import { isSameIdentity } from "../../src/domain/process.ts";
 
 /** The account that pays for a process, by variables and files. */
 
@@ -85,4 +86,57 @@ it.each<[string, Record<string, string>, string]>([
 ])("with `apiKeyHelper` in the settings and %s, the first of both pays: %j, %s", async (_, variables, paidBy) => {
   write("settings.json", { apiKeyHelper: "get-key" });
   expect(await account(variables)).toMatchObject({ paidBy, hasWindows: false });
+});
+
+/** Returns the identity of a process at another node, with a configuration folder of its own. */
+async function identityAt(node: string, variables: Record<string, string>, files: Record<string, unknown> = {}) {
+  folder = mkdtempSync(join(root, "config-"));
+  for (const [name, content] of Object.entries(files)) write(name, content);
+  const payer = await readPayer({ CLAUDE_CONFIG_DIR: folder, ...variables });
+  expect(JSON.stringify(payer)).not.toContain(root);
+  expect(JSON.stringify(payer)).not.toContain("secret");
+  return { configFolder: folder, paidBy: payer.kind, payer, node };
+}
+
+type Side = [variables: Record<string, string>, files?: Record<string, unknown>];
+const loggedIn = (accountUuid: string): Side => [{}, { ".claude.json": { oauthAccount: { accountUuid } } }];
+const withHelper = (apiKeyHelper: string): Side => [{}, { "settings.json": { apiKeyHelper } }];
+const BEDROCK = { CLAUDE_CODE_USE_BEDROCK: "1", AWS_REGION: "x" };
+const ROLE = { ...BEDROCK, AWS_SESSION_TOKEN: SECRET };
+const VERTEX = { CLAUDE_CODE_USE_VERTEX: "1", ANTHROPIC_VERTEX_PROJECT_ID: "p" };
+
+it.each<[string, Side, Side]>([
+  ["one login", loggedIn("uuid-1"), loggedIn("uuid-1")],
+  ["logins of which one names no account", loggedIn("uuid-1"), [{}]],
+  ["one key", [{ ANTHROPIC_API_KEY: SECRET }], [{ ANTHROPIC_API_KEY: SECRET, CLAUDE_CODE_OAUTH_TOKEN: "other" }]],
+  ["helpers in different places", withHelper("/home/ann/key"), withHelper("/srv/key")],
+  ["roles with different keys", [{ ...ROLE, AWS_ACCESS_KEY_ID: "a" }], [{ ...ROLE, AWS_ACCESS_KEY_ID: "b" }]],
+  [
+    "one project, credentials in different files",
+    [{ ...VERTEX, GOOGLE_APPLICATION_CREDENTIALS: "/home/ann/key" }],
+    [{ ...VERTEX, GOOGLE_APPLICATION_CREDENTIALS: "/srv/key" }],
+  ],
+])("a session goes on at another node with %s", async (_, one, other) => {
+  expect(isSameIdentity(await identityAt("a", ...one), await identityAt("b", ...other))).toBe(true);
+});
+
+it.each<[string, Side, Side]>([
+  ["two logins", loggedIn("uuid-1"), loggedIn("uuid-2")],
+  ["two tokens", [{ CLAUDE_CODE_OAUTH_TOKEN: "a" }], [{ CLAUDE_CODE_OAUTH_TOKEN: "b" }]],
+  ["a login and a key", loggedIn("uuid-1"), [{ ANTHROPIC_API_KEY: SECRET }]],
+  ["a login and a helper", loggedIn("uuid-1"), withHelper("get-key")],
+  ["two projects", [VERTEX], [{ ...VERTEX, ANTHROPIC_VERTEX_PROJECT_ID: "q" }]],
+  ["two static keys", [{ ...BEDROCK, AWS_ACCESS_KEY_ID: "a" }], [{ ...BEDROCK, AWS_ACCESS_KEY_ID: "b" }]],
+  ["two clouds", [BEDROCK], [{ CLAUDE_CODE_USE_ANTHROPIC_AWS: "1" }]],
+])("a session does not go on at another node with %s", async (_, one, other) => {
+  expect(isSameIdentity(await identityAt("a", ...one), await identityAt("b", ...other))).toBe(false);
+});
+
+it("at one node, another configuration folder is another identity, and another key is not", async () => {
+  const [one, other] = [
+    await identityAt("a", { ANTHROPIC_API_KEY: "a" }),
+    await identityAt("a", { ANTHROPIC_API_KEY: "b" }),
+  ];
+  expect(isSameIdentity(one, { ...other, configFolder: one.configFolder })).toBe(true);
+  expect(isSameIdentity(one, { ...one, configFolder: other.configFolder })).toBe(false);
 });

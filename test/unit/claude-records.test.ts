@@ -34,7 +34,7 @@ describe("a session with an environment record", () => {
 
   it("a session has the configuration and the payer of its record", async () => {
     const session = placementOf({ cwd: work });
-    expect((await runtime.plan({ ...session, environmentId: other.id })).identity).toEqual(identity);
+    expect((await runtime.plan({ ...session, environmentId: other.id })).identity).toMatchObject(identity);
     const mine = await runtime.plan({ ...session, environmentId: one.id });
     expect(mine.identity).toMatchObject({ configFolder: folderOf("one") });
     expect((await runtime.plan(session)).identity).toMatchObject({ configFolder: folderOf("server") });
@@ -50,6 +50,20 @@ describe("a session with an environment record", () => {
     const ofNamed = { ...identity, configFolder: "/added" };
     expect(await runtime.environments.find(ofNamed, plain, 0)).toBeUndefined();
     expect(await runtime.environments.find(ofNamed, named, 0)).toBe(other.id);
+  });
+
+  it("a node names itself in the identity of its sessions, and a plan adds the payer", async () => {
+    const atNode = runtimeFor({}, { environments, node: "box-1" });
+    expect(atNode.environments.identityOf(other.id, "ann", {})).toEqual({ ...identity, node: "box-1" });
+    const payer = { kind: "ANTHROPIC_API_KEY", account: expect.stringMatching(/^account:[0-9a-f]{32}$/) };
+    const { identity: planned } = await atNode.plan({
+      ...placementOf({ cwd: work }),
+      environmentId: other.id,
+      isNew: true,
+    });
+    expect(planned).toEqual({ ...identity, node: "box-1", payer });
+    const elsewhere = { ...planned, node: "box-2", configFolder: "/elsewhere" };
+    expect(await atNode.environments.find(elsewhere, { principal: "ann", options: {} }, 0)).toBe(other.id);
   });
 
   it("a session is not started if its record is gone", async () => {

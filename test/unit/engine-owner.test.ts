@@ -126,4 +126,21 @@ describe("a session that another server continues", () => {
     await b.engine.prompt("local", id, { text: "go on" });
     expect(b.runtime.lastProcess(id).calls).toEqual(["push go on"]);
   });
+
+  it("at another node the account decides, whatever the configuration folder", async () => {
+    const { a, b } = start();
+    const payer = { kind: "ANTHROPIC_API_KEY", account: "account:0000000011111111" };
+    a.runtime.identity = { ...a.runtime.identity, payer, node: "a" };
+    const id = await a.openWithRequest();
+    await a.engine.drain();
+    const there = { ...a.runtime.identity, configFolder: "/elsewhere", node: "b" };
+    b.runtime.identity = { ...there, payer: { ...payer, account: "account:0000000022222222" } };
+    await expect(b.engine.prompt("local", id, { text: "x" })).rejects.toMatchObject({
+      code: "PERMISSION_DENIED",
+      message: expect.stringMatching(/at node a, .*account 11111111.*at node b, .*account 22222222/),
+    });
+    b.runtime.identity = there;
+    await b.engine.prompt("local", id, { text: "go on" });
+    expect(b.runtime.lastProcess(id).calls).toEqual(["push go on"]);
+  });
 });

@@ -7,7 +7,7 @@ import { policyOfModes, policyOfTurn } from "../policy/turn-policy.ts";
 import { checkRules, gateUnder, objectionTo, policyFor, type Operator, type ServerTerms } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
 import { messageOf } from "../ports/store.ts";
-import { findEnvironment, requireEnvironment } from "./environment.ts";
+import { checkIdentity, findEnvironment, requireEnvironment } from "./environment.ts";
 import { requireProfile } from "./profile.ts";
 import { refuseOpen } from "./records.ts";
 
@@ -35,7 +35,7 @@ export async function checkPrompt(house: PromptCheckContext, owners: Owners, rec
   // Leftovers of a dead owner may still be ending.
   if (starts) await owners.settled(id);
   const environmentId = starts ? requireEnvironment(house, record) : presentEnvironment(house, record, isForeign);
-  const { openIn } = await runtime.plan({
+  const { identity, openIn } = await runtime.plan({
     principal,
     options: optionsOf(record.spec, state),
     policy: policyFor(house, record),
@@ -43,6 +43,8 @@ export async function checkPrompt(house: PromptCheckContext, owners: Owners, rec
     ...(starts && state.processCount > 0 && { goesOnWith: state.transcriptId ?? id }),
   });
   if (!starts) return house.environmentId;
+  // Now with the account of the payer, which decides at another node.
+  checkIdentity(record, identity);
   // The process in `openIn` may be this server's own, started for another prompt meanwhile.
   const now = openIn && (await backend.rows.get(id));
   if (openIn && now?.state.process.phase === "none") refuseOpen(id, openIn);

@@ -1,5 +1,5 @@
 import { AppError } from "../../domain/error.ts";
-import type { Identity } from "../../domain/process.ts";
+import { type Identity, isSameIdentity } from "../../domain/process.ts";
 import { optionsOf, type SessionState } from "../../domain/session.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionRecord } from "../ports.ts";
@@ -26,7 +26,7 @@ export function findEnvironment(
   const options = optionsOf(spec, state);
   return [...wanted, state.environmentId ?? ""].find((id) => {
     const identity = environments.identityOf(id, principal, options);
-    return identity !== undefined && (!state.identity || isSame(identity, state.identity));
+    return identity !== undefined && (!state.identity || isSameIdentity(identity, state.identity));
   });
 }
 
@@ -64,10 +64,10 @@ export function requireEnvironment(
   refuseIdentity(record.id, state.identity, now);
 }
 
-/** Throws PERMISSION_DENIED if a session would begin with a conversation of another identity. */
+/** Throws PERMISSION_DENIED if a process with `now` would go on with a conversation of another identity. */
 export function checkIdentity({ id, state }: Pick<SessionRecord, "id" | "state">, now: Identity): void {
   const { identity: before } = state;
-  if (before && state.process.phase === "none" && !isSame(now, before)) refuseIdentity(id, before, now);
+  if (before && state.process.phase === "none" && !isSameIdentity(now, before)) refuseIdentity(id, before, now);
 }
 
 function refuseIdentity(sessionId: string, before: Identity | undefined, now: Identity | undefined): never {
@@ -79,9 +79,12 @@ function refuseIdentity(sessionId: string, before: Identity | undefined, now: Id
 
 function identityText(identity: Identity | undefined): string {
   if (!identity) return "under a configuration that was not recorded";
-  return `with the configuration in ${identity.configFolder}, paid by ${identity.paidBy}`;
+  const { configFolder, node, paidBy, payer: { account, kind } = { kind: paidBy } } = identity;
+  const place = node === undefined ? "" : ` at node ${node}`;
+  const payer =
+    node === undefined || account === undefined ? kind : `${kind} (account ${account.slice(-ACCOUNT_SHOWN)})`;
+  return `with the configuration in ${configFolder}${place}, paid by ${payer}`;
 }
 
-function isSame(one: Identity, other: Identity): boolean {
-  return one.configFolder === other.configFolder && one.paidBy === other.paidBy;
-}
+/** Digits of an account that tell it from others. */
+const ACCOUNT_SHOWN = 8;

@@ -167,11 +167,11 @@ export class ScriptedRuntime implements AgentRuntime {
   readonly unknownPrincipals = new Set<string>();
   /** Number of calls of `plan`. */
   plans = 0;
-  plan = async ({ principal }: StartRequest): Promise<StartPlan> => {
+  plan = async ({ environmentId, principal }: StartRequest): Promise<StartPlan> => {
     this.plans += 1;
     if (this.unknownPrincipals.has(principal))
       throw new AppError("PERMISSION_DENIED", `This server has no user ${principal}.`);
-    return Promise.resolve({ identity: this.identity, openIn: this.openIn });
+    return Promise.resolve({ identity: this.records.get(environmentId) ?? this.identity, openIn: this.openIn });
   };
   /** Process that has each session open; result of `plan`. */
   openIn: StartPlan["openIn"];
