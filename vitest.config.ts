@@ -44,6 +44,16 @@ export default defineConfig({
       },
       {
         extends: true,
+        // Needs other servers (a database, sshd). Run by `npm run test:all` only.
+        test: {
+          name: "machines",
+          include: ["test/machines/**/*.test.ts"],
+          globalSetup: ["scripts/start-postgres.mjs"],
+          testTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
         // Full tables and long waits, run by `npm run test:all` only. Acceptance runs with Claude Code, without a daemon.
         test: {
           name: "slow",

@@ -1,5 +1,6 @@
 // Installs Debian packages that the tests need, if apt-get exists and may be used (as root, or by sudo without a password).
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 
 /** Returns true if the command exits with 0. Discards its output. */
 export function succeeds(command, words) {
@@ -7,10 +8,10 @@ export function succeeds(command, words) {
 }
 
 /**
- * Installs `packages`, which provide `what`; `size` is the size of the download. Returns the duration in seconds. Throws an
- * Error with the failure and `whatToDo`.
+ * Installs `packages`, which provide `what`; `size` is the size of the download. `meanwhile` has texts of files that change how
+ * Debian installs; they exist only meanwhile. Returns the duration in seconds. Throws an Error with the failure and `whatToDo`.
  */
-export function install({ packages, size, what, whatToDo }) {
+export function install({ meanwhile = {}, packages, size, what, whatToDo }) {
   const rights = rightsToInstall();
   if (!rights) throw new Error(`There is no ${what} on this machine. ${whatToDo}`);
   console.error(`No ${what} here: installing ${packages.join(" and ")} with apt-get, about ${size}.`);
@@ -18,9 +19,24 @@ export function install({ packages, size, what, whatToDo }) {
   const apt = (...words) =>
     run([...rights, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", ...words], { what, whatToDo });
   apt("update");
-  apt("install", "-y", "--no-install-recommends", ...packages);
+  const files = Object.entries(meanwhile).filter(([path]) => !existsSync(path));
+  try {
+    for (const [path, text] of files) runAs(rights, `mkdir -p "\${1%/*}" && cat >"$1" && chmod 755 "$1"`, path, text);
+    apt("install", "-y", "--no-install-recommends", ...packages);
+  } finally {
+    for (const [path] of files) runAs(rights, 'rm -f "$1"', path);
+  }
   return Math.round((Date.now() - began) / 1000);
 }
+
+/** Runs a line of sh, in which `$1` is `path`, with `input`. */
+function runAs(rights, line, path, input = "") {
+  const [command, ...words] = [...rights, "sh", "-c", line, "sh", path];
+  spawnSync(command, words, { stdio: ["pipe", "ignore", "inherit"], input });
+}
+
+/** Keeps packages from starting their services: https://wiki.debian.org/chroot#Configuration */
+export const WITHOUT_SERVICES = { "/usr/sbin/policy-rc.d": "#!/bin/sh\nexit 101\n" };
 
 /** Returns the command prefix that runs a command as root; `undefined` without apt-get or the right to use it. */
 function rightsToInstall() {

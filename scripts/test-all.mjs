@@ -4,8 +4,9 @@ import { readArguments } from "./arguments.mjs";
 
 const USAGE = `Usage: npm run test:all [-- --full] [FILE ...]
 
-Every option of Claude Code, the acceptance scripts with it, every view of the page, matrices (of clients, transports and
-eras), attacks, faults, conformance and load, through the built server.
+Every option of Claude Code, the acceptance scripts with it, every view of the page, several machines, matrices (of clients,
+transports and eras), attacks, faults, conformance and load, through the built server. POSTGRES=skip skips the tests that need
+PostgreSQL.
 
 --full  all runs of the faults (200 kills of the server, 100 of Claude Code, 200 ends of a daemon), the unit tests once more
         with ten times as many random cases, then ten minutes of load by 200 clients and 30 minutes of clients of a daemon
@@ -26,7 +27,8 @@ function run(args, env) {
   return status ?? 1;
 }
 
-const PROJECTS = ["--project", "slow", "--project", "claude", "--project", "browser", "--exclude", "test/browser/**"];
+const NAMES = ["slow", "machines", "claude", "browser"];
+const PROJECTS = [...NAMES.flatMap((name) => ["--project", name]), "--exclude", "test/browser/**"];
 if (!full) process.exit(run([...PROJECTS, ...positionals]));
 // Load for many minutes runs alone: clients that wait for the processor run into their own time-outs.
 const LOAD = "test/load";

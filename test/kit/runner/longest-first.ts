@@ -1,7 +1,7 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Order of projects: a worker keeps its modules for all files of a project. Short files come last and fill all workers. */
-const PROJECTS = ["slow", "claude", "browser", "server", "unit"] as const;
+const PROJECTS = ["slow", "machines", "claude", "browser", "server", "unit"] as const;
 
 /** Longest files: first in their projects. All others follow in the order of `BaseSequencer`. */
 const LONGEST = [
