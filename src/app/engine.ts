@@ -33,7 +33,7 @@ import { withObserver, type OnAppended } from "../store/open.ts";
 import { readPrivateFile } from "../config/private-file.ts";
 import { profilesOf } from "../config/profiles.ts";
 import { stateFolder, userFilePath } from "../config/state-folder.ts";
-import { defaultStore, storeTraits } from "../config/store.ts";
+import { defaultStore, storePasswordFile, storeTraits } from "../config/store.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { Connection, Connections } from "./connections.ts";
 import { defaultVerification, processLimitsOf, unattendedOf, useOf } from "./engine-limits.ts";
@@ -178,6 +178,7 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
     stateFolder: state,
     socketFolders: socketCandidates(existsSync(state) ? realpathSync(state) : state),
     store: storeTraits(store).file,
+    storePassword: storePasswordFile(store, environment),
     cacheFolder: cacheFolder(environment),
   };
 }

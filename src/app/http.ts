@@ -141,8 +141,8 @@ async function deriveIdKey({ config, environment, log }: HttpParts): Promise<Uin
   const folder = stateFolder(environment, process.platform);
   const lost = "clients of the 2025 protocol begin anew";
   const key = await signingKey({ purpose: "protocol-session", stateFolder: folder, lost, log });
-  const { text } = storeTraits(storeLocation({ config, environment }));
-  return createHmac("sha256", key).update(text).digest();
+  const { identity } = storeTraits(storeLocation({ config, environment }));
+  return createHmac("sha256", key).update(identity).digest();
 }
 
 function createHealthCheck({ sessions, version }: HttpParts, leaving: AbortSignal) {

@@ -36,6 +36,7 @@ const CHECKED_AT_START = [
   "sandbox",
   "processIsolation",
   "query.cwd",
+  "storePasswordFile",
 ];
 
 /** A toolset for each combination of capabilities. */

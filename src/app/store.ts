@@ -34,14 +34,14 @@ async function installDriverUntil(over?: AbortSignal): Promise<void> {
 }
 
 /**
- * Names the store: equal for all servers of a file, whatever links lead to it. A store in memory is named by `nodeId`, because
+ * Names the store: equal for all servers of a file or database, whatever links lead to the file. A store in memory is named by `nodeId`, because
  * it belongs to one server.
  */
 export async function resolveStoreName(location: StoreLocation, { nodeId }: SessionBackend): Promise<string> {
-  const { file, isShared, text } = storeTraits(location);
+  const { file, identity, isShared } = storeTraits(location);
   if (!isShared) return nodeId;
   const real = file === undefined ? undefined : await findRealPath(file);
-  return real ?? text;
+  return real ?? identity;
 }
 
 export async function thisProcess(): Promise<{ pid: number; startedAt: string }> {

@@ -1,6 +1,5 @@
+import { servePage, settings } from "./help-settings.ts";
 import { ConfigError } from "../config/error.ts";
-import { SETTINGS } from "../config/schema.ts";
-import type { Setting } from "../config/setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
 import { CLIENTS } from "../install/clients.ts";
 
@@ -43,7 +42,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     flags: {
       "--port <n>": "Port to listen on at 127.0.0.1. Default: 0, a free port.",
       "--store <path>":
-        "File in which sessions are kept, as for serve. All other flags of serve work too, except --http and --notify-*.",
+        "File or database in which sessions are kept, as for serve. All other flags of serve work too, except --http and --notify-*.",
       "--daemon <name>":
         "Start and reply in this named daemon, in place of the automatic one. With off: in this process.",
     },
@@ -72,7 +71,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       "export --force": "Overwrite the file.",
       "delete --older-than <time>": "Instead of ids: all sessions without an event since then, such as 30d.",
       "delete --yes": "Skip the confirmation.",
-      "--store <path>": "File in which sessions are kept, as for serve.",
+      "--store <path>": "File or database in which sessions are kept, as for serve.",
+      "--store-password-file <path>": "File with the password of the database, as for serve.",
       "--config <path>": "JSON file with settings, as for serve.",
     },
     docs: "docs/sessions.md",
@@ -87,7 +87,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
         "Rules to try, as for serve. A list that is not given is the one of your settings.",
       "--since <time>": "Only requests and calls since then: 12h, 7d, 2026-01-31.",
       "--json": "Write JSON, for programs.",
-      "--store <path>": "File in which sessions are kept, as for serve.",
+      "--store <path>": "File or database in which sessions are kept, as for serve.",
+      "--store-password-file <path>": "File with the password of the database, as for serve.",
       "--config <path>": "JSON file with settings, as for serve.",
     },
     docs: "docs/approvals.md",
@@ -203,12 +204,6 @@ function pageOf({ about, docs, flags, listsClients, more = "", usage, verbs }: C
   );
 }
 
-/** Returns the page without empty lines, because it must fit on one screen. */
-function servePage(): string {
-  const about = `Serve MCP on stdin and stdout. Flags are also variables and keys of a file (docs/configuration.md).`;
-  return `Usage: claude-agents-mcp [serve] [flags]\n${about}\n${settings()}\n`;
-}
-
 function overview(): string {
   const all = Object.entries(COMMANDS).map(([name, { about }]) => [name, about] as const);
   return joined(usageLines(), entries("Commands", Object.fromEntries(all)), examples(), settings(), FILES);
@@ -245,35 +240,6 @@ function examples(): string {
     "  claude mcp add claude-agents-mcp -- claude-agents-mcp --allow-dir ~/src",
     "  claude-agents-mcp --turn-max-ms 600000 --toolsets=agent,chat",
   ].join("\n");
-}
-
-const CLASSES = {
-  term: "Terms of a connection",
-  server: "Settings of the server (in a daemon: of the user's file, claude-agents-mcp/config.json)",
-  client: "Settings of the client",
-};
-
-/** Lists settings, a line each, so that all fit on one screen. */
-function settings(): string {
-  const blocks = Object.entries(CLASSES).map(([of, title]) =>
-    [title, ...SETTINGS.filter((each) => each.of === of).map(settingLine)].join("\n"),
-  );
-  return blocks.join("\n");
-}
-
-function settingLine({ flag: name, placeholder, meaning, reading, fallback }: Setting): string {
-  const isOn = reading === "boolean" && fallback === "true";
-  const whole = reading === "boolean" ? `--${isOn ? "[no-]" : ""}${name}` : `--${name} ${placeholder}`;
-  const left = whole.length < WIDTH ? whole : `--${name} <word>`;
-  return `  ${left.padEnd(WIDTH)} ${summaryOf(meaning)}`;
-}
-
-/** Width of a flag with its values. Longer values are in the docs only. */
-const WIDTH = 36;
-
-/** Returns the first sentence. */
-function summaryOf(meaning: string): string {
-  return meaning.split(/(?<=\.) (?=[A-Z]|memory)/)[0] ?? "";
 }
 
 const FILES = "Each is a variable and a key of a file, too: docs/configuration.md in this package.";

@@ -51,7 +51,7 @@ async function findShimSettings(config: Config, argv: readonly string[]): Promis
   ]);
   const folder = stateFolder(process.env, process.platform);
   const folders = await socketFolders(folder);
-  const store = config.store && storeTraits(config.store).file;
+  const store = config.store && storeTraits(config.store).text;
   const name = await daemonName({ argv, stateFolder: folder, store });
   return shimSettings({ folders, name, stateFolder: folder });
 }

@@ -100,10 +100,20 @@ function checkConsistent(config: Config, given: GivenByKey): Config {
     checkTokens(config.principals);
     checkProfileNames(config);
     checkConfined(config, given.get("allowDirs")?.value === ANYWHERE);
-    return requireTools(config);
+    return requireTools(withPasswordFile(config));
   } catch (error) {
     throw error instanceof ConfigError ? new ConfigError(bySource(error.message, given), error) : error;
   }
+}
+
+/** Adds the file with the password to the location of the store. Throws ConfigError if the store is nowhere named. */
+function withPasswordFile(config: Config): Config {
+  const { store, storePasswordFile: passwordFile } = config;
+  if (passwordFile === undefined) return config;
+  if (store === undefined) {
+    throw new ConfigError("--store-password-file: no database is named. Add --store postgres://USER@HOST/DATABASE.");
+  }
+  return store.kind === "postgres" ? { ...config, store: { ...store, passwordFile } } : config;
 }
 
 /** Throws ConfigError if no tool would be listed, because that mistake would go unnoticed. */

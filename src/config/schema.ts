@@ -2,7 +2,7 @@ import { z } from "zod";
 import { approverFields } from "./approvals/approver-fields.ts";
 import { serverFields } from "./server.ts";
 import type { SettingClass } from "./schemaless-checks.ts";
-import { named, settingOf, storeLocation, type Setting } from "./setting.ts";
+import { named, path, settingOf, storeLocation, type Setting } from "./setting.ts";
 import { termFields } from "./terms.ts";
 
 /**
@@ -22,7 +22,14 @@ const clientFields = {
   store: storeLocation("a file in your state folder", {
     flag: "store",
     variable: "CLAUDE_CODE_MCP_STORE",
-    meaning: "File in which sessions are kept. memory: keeps them only while the server runs.",
+    meaning:
+      "File in which sessions are kept, or a PostgreSQL database. With postgres://USER@HOST/DATABASE, servers of several machines share their sessions: docs/machines.md. memory: keeps sessions only while the server runs.",
+  }),
+  storePasswordFile: path("your password file: ~/.pgpass", {
+    flag: "store-password-file",
+    variable: "CLAUDE_CODE_MCP_STORE_PASSWORD_FILE",
+    meaning:
+      "File with the password of --store postgres://... Nobody else may have access to the file. A URL with a password is refused.",
   }),
 };
 

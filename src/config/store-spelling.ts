@@ -4,7 +4,7 @@
  */
 
 /** A new kind does not compile without its spelling here, its location in `store.ts` and its case in `store/open.ts`. */
-export type StoreKind = "memory" | "sqlite";
+export type StoreKind = "memory" | "postgres" | "sqlite";
 
 interface Spelling {
   /** True if `text` is of this kind. At most one kind matches. */
@@ -13,6 +13,8 @@ interface Spelling {
   readonly isPath: boolean;
   /** True if sessions outlive their server and are visible to others. */
   readonly isShared: boolean;
+  /** Says what is wrong with the text, without its secrets; `undefined` if nothing is. */
+  readonly problem?: (text: string) => string | undefined;
 }
 
 /**
@@ -26,8 +28,12 @@ export const MEMORY = "memory:";
 /** Name in the state folder, without `--store`. */
 export const STORE_FILE = "store.db";
 
+/** URL of a PostgreSQL database, by libpq's two names of the scheme. */
+const POSTGRES = /^postgres(?:ql)?:\/\//i;
+
 export const SPELLINGS: Readonly<Record<StoreKind, Spelling>> = {
   memory: { matches: (text) => text === MEMORY, isPath: false, isShared: false },
+  postgres: { matches: (text) => POSTGRES.test(text), isPath: false, isShared: true, problem: postgresProblem },
   sqlite: { matches: (text) => text !== MEMORY && !NO_PATH.test(text), isPath: true, isShared: true },
 };
 
@@ -40,6 +46,20 @@ export function storeKindOf(text: string): StoreKind | undefined {
 export function isStorePath(text: string): boolean {
   const kind = storeKindOf(text);
   return kind !== undefined && SPELLINGS[kind].isPath;
+}
+
+/** Parameters of a URL that hold secrets. */
+const SECRET_PARAMETERS = ["password", "sslpassword"];
+
+function postgresProblem(text: string): string | undefined {
+  if (!URL.canParse(text)) return "the URL cannot be read. Write postgres://USER@HOST/DATABASE.";
+  const { password, pathname, searchParams } = new URL(text);
+  if (password !== "" || SECRET_PARAMETERS.some((name) => searchParams.has(name))) {
+    const why = "the URL has a password, which lists of processes and client configurations would show";
+    return `${why}. Write the password to a private file, and name the file: --store-password-file.`;
+  }
+  if (/^\/[^/]+$/.test(pathname)) return undefined;
+  return "the URL names no database. Write postgres://USER@HOST/DATABASE.";
 }
 
 const KINDS = Object.keys(SPELLINGS).filter(isKind);

@@ -1,3 +1,4 @@
+import { homedir } from "node:os";
 import { posix, win32 } from "node:path";
 import { z } from "zod";
 import { MEMORY, SPELLINGS, STORE_FILE, storeKindOf, type StoreKind } from "./store-spelling.ts";
@@ -9,12 +10,16 @@ import { MEMORY, SPELLINGS, STORE_FILE, storeKindOf, type StoreKind } from "./st
 export type StoreLocation =
   /** Sessions end with their server. */
   | { readonly kind: "memory" }
+  /** URL without a password. `passwordFile` is an absolute path; without it, the user's password file counts. */
+  | { readonly kind: "postgres"; readonly url: string; readonly passwordFile?: string | undefined }
   /** Absolute path of a file. */
   | { readonly kind: "sqlite"; readonly file: string };
 
 export interface StoreTraits {
-  /** Value of `--store`. */
+  /** Value of `--store`, free of secrets. */
   readonly text: string;
+  /** Equal for all servers of the store that is `text`, but for links to a file. */
+  readonly identity: string;
   /** Absolute path of the SQLite file: closed to sessions, and to be kept on a local disk. */
   readonly file?: string;
   /** True if sessions outlive their server and are visible to others. */
@@ -25,10 +30,29 @@ export function storeTraits(location: StoreLocation): StoreTraits {
   const { isShared } = SPELLINGS[location.kind];
   switch (location.kind) {
     case "memory":
-      return { text: MEMORY, isShared };
+      return { text: MEMORY, identity: MEMORY, isShared };
+    case "postgres":
+      return { text: location.url, identity: databaseOf(location.url), isShared };
     case "sqlite":
-      return { text: location.file, file: location.file, isShared };
+      return { text: location.file, identity: location.file, file: location.file, isShared };
   }
+}
+
+/** Returns the file with the password of a PostgreSQL store; `undefined` for other stores. */
+export function storePasswordFile(
+  location: StoreLocation,
+  { APPDATA, HOME = homedir(), PGPASSFILE }: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  if (location.kind !== "postgres") return undefined;
+  const ofUser = APPDATA === undefined ? posix.join(HOME, ".pgpass") : win32.join(APPDATA, "postgresql/pgpass.conf");
+  return location.passwordFile ?? PGPASSFILE ?? ofUser;
+}
+
+/** Returns host, port and database: servers may connect as different users, and with different parameters. */
+function databaseOf(url: string): string {
+  const { hostname, pathname, port, searchParams } = new URL(url);
+  const host = hostname === "" ? (searchParams.get("host") ?? "localhost") : hostname;
+  return `postgres://${host}:${port === "" ? "5432" : port}${pathname}`;
 }
 
 /** Returns the location without `--store`. `folder` is the state folder. */
@@ -36,7 +60,7 @@ export function defaultStore(folder: string, platform: NodeJS.Platform): StoreLo
   return { kind: "sqlite", file: (platform === "win32" ? win32 : posix).join(folder, STORE_FILE) };
 }
 
-export const STORE_ALLOWED = `a path, or ${MEMORY}`;
+export const STORE_ALLOWED = `a path, postgres://USER@HOST/DATABASE, or ${MEMORY}`;
 
 /** Expects paths to be absolute already. */
 export const StoreSetting = z
@@ -44,9 +68,10 @@ export const StoreSetting = z
   .min(1)
   .transform((text, context): StoreLocation => {
     const kind = storeKindOf(text);
-    if (kind !== undefined) return locationOf(kind, text);
-    const message = `write a path without file: or another scheme, or ${MEMORY} for a store in memory.`;
-    context.addIssue({ code: "custom", message });
+    const problem = kind && SPELLINGS[kind].problem?.(text);
+    if (kind !== undefined && problem === undefined) return locationOf(kind, text);
+    const message = `write a path without file: or another scheme, postgres://... for PostgreSQL, or ${MEMORY} for a store in memory.`;
+    context.addIssue({ code: "custom", message: problem ?? message });
     return z.NEVER;
   });
 
@@ -54,6 +79,8 @@ function locationOf(kind: StoreKind, text: string): StoreLocation {
   switch (kind) {
     case "memory":
       return { kind };
+    case "postgres":
+      return { kind, url: text };
     case "sqlite":
       return { kind, file: text };
   }

@@ -2,14 +2,14 @@ import { createHmac } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { inheritedTraits } from "./inherited-traits.ts";
-import { STORE_FILE } from "../config/store-spelling.ts";
+import { isStorePath, STORE_FILE } from "../config/store-spelling.ts";
 import { buildId, readPackage } from "../config/version.ts";
 import { keyFor } from "../security/key-file.ts";
 import { findRealPath } from "../security/paths.ts";
 
 interface NameInputs {
   readonly stateFolder: string;
-  /** Absolute path of the store file. Default: `STORE_FILE` in `stateFolder`. */
+  /** Value of `--store`, with an absolute path. Default: `STORE_FILE` in `stateFolder`. */
   readonly store?: string | undefined;
   /** Arguments of a server over HTTP (no daemon), so that the next server with equal arguments goes on with its turns. */
   readonly argv?: readonly string[];
@@ -25,7 +25,8 @@ export async function daemonName({
   store = join(stateFolder, STORE_FILE),
 }: NameInputs): Promise<string> {
   const key = await keyFor("socket-name", stateFolder);
-  const places = [(await findRealPath(store)) ?? store, await realpath(stateFolder)];
+  const real = isStorePath(store) ? await findRealPath(store) : undefined;
+  const places = [real ?? store, await realpath(stateFolder)];
   const shared = [...places, readPackage().version, buildId(), Object.entries(inheritedTraits()), argv ?? []];
   return createHmac("sha256", key).update(JSON.stringify(shared)).digest("hex").slice(0, 24);
 }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { AbsentError, RefusedError, whyOf } from "./failures.ts";
 import { greet, buildHello } from "./greet.ts";
-import { findStoreFile } from "./own-server.ts";
+import { findStore, storeFlags } from "./own-server.ts";
 import { constants } from "../config/constants.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { socketFolders } from "../daemon/socket-folders.ts";
@@ -39,7 +39,7 @@ export class AutomaticDaemon {
       this.#place = undefined;
       throw error;
     }));
-    const { folders, state, store } = place;
+    const { folders, state, words } = place;
     const connectNow = async () =>
       greet({ folders, name: place.name, hello: this.#hello, sessions }, Math.min(left(), FROZEN_MS));
     try {
@@ -50,7 +50,6 @@ export class AutomaticDaemon {
       if (!releaseMutex) return connectNow();
       try {
         const start = async () => {
-          const words = store === undefined ? [] : ["--store", store];
           place.name = await startDaemon({ name: place.name, words, main: this.#main, ms: left(), stateFolder: state });
         };
         // Tries again after an `AbsentError`, because another client may have started the daemon just before. Other errors mean
@@ -77,7 +76,8 @@ interface DaemonTarget {
   name: string;
   readonly folders: readonly string[];
   readonly state: string;
-  readonly store: string | undefined;
+  /** Flags of the daemon. */
+  readonly words: readonly string[];
 }
 
 /** Rejects with `RefusedError`: without a usable state folder there will be no daemon. */
@@ -85,8 +85,9 @@ async function locateDaemon(argv: readonly string[]): Promise<DaemonTarget> {
   const state = stateFolder(process.env, process.platform);
   try {
     const folders = await socketFolders(state);
-    const store = findStoreFile({ argv, env: process.env });
-    return { name: await daemonName({ stateFolder: state, store }), folders, state, store };
+    const start = { argv, env: process.env };
+    const name = await daemonName({ stateFolder: state, store: findStore(start) });
+    return { name, folders, state, words: storeFlags(start) };
   } catch (error) {
     throw new RefusedError(whyOf(error));
   }

@@ -3,7 +3,7 @@ import type { Environment } from "../daemon/daemon-environment.ts";
 import { absolutePath } from "../config/paths.ts";
 import { readSettingsFile } from "../config/settings-file.ts";
 import { userFilePath } from "../config/state-folder.ts";
-import { SPELLINGS, storeKindOf } from "../config/store-spelling.ts";
+import { isStorePath, SPELLINGS, storeKindOf } from "../config/store-spelling.ts";
 import { depthAbove, depthIn } from "../security/ancestors.ts";
 
 /** Decides which clients get a server in their own process and why, and finds the daemon named by other clients. */
@@ -68,6 +68,11 @@ interface SettingName {
 const DAEMON = { flag: "--daemon", variable: "CLAUDE_CODE_MCP_DAEMON", key: "daemon" };
 const HTTP = { flag: "--http", variable: "CLAUDE_CODE_MCP_HTTP", key: "http" };
 const STORE = { flag: "--store", variable: "CLAUDE_CODE_MCP_STORE", key: "store" };
+const PASSWORD = {
+  flag: "--store-password-file",
+  variable: "CLAUDE_CODE_MCP_STORE_PASSWORD_FILE",
+  key: "storePasswordFile",
+};
 const CONFIG = { flag: "--config", variable: "CLAUDE_CODE_MCP_CONFIG", key: "config" };
 
 function isSet(value: string | undefined): boolean {
@@ -100,13 +105,33 @@ function givenValue(
   return found.at(-1) ?? (env[variable] === "" ? undefined : env[variable]);
 }
 
-/** Returns the absolute path of the store file; `undefined` for the default in the state folder. */
-export function findStoreFile(start: Pick<StartContext, "argv" | "env">): string | undefined {
-  const own = givenValue(start, STORE);
-  if (own !== undefined) return absolutePath(own, process.cwd());
+/** Returns `--store`, with an absolute path; `undefined` for the default in the state folder. */
+export function findStore(start: Pick<StartContext, "argv" | "env">): string | undefined {
+  return findPath(start, STORE, (text) => !isStorePath(text));
+}
+
+/** Returns flags of `serve` that name the store of a client to its daemon. */
+export function storeFlags(start: Pick<StartContext, "argv" | "env">): string[] {
+  const store = findStore(start);
+  const password = findPath(start, PASSWORD);
+  return [
+    ...(store === undefined ? [] : [STORE.flag, store]),
+    ...(password === undefined ? [] : [PASSWORD.flag, password]),
+  ];
+}
+
+/** Reads a setting, and makes the path absolute, unless `isOther` says that the text is none. */
+function findPath(
+  start: Pick<StartContext, "argv" | "env">,
+  name: SettingName,
+  isOther: (text: string) => boolean = () => false,
+): string | undefined {
+  const resolved = (text: string, base: string) => (isOther(text) ? text : absolutePath(text, base));
+  const own = givenValue(start, name);
+  if (own !== undefined) return resolved(own, process.cwd());
   for (const file of [clientFilePath(start), userFilePath(start.env)]) {
-    const path = readFromFile(file, STORE.key);
-    if (file !== undefined && path !== undefined) return absolutePath(path, dirname(file));
+    const text = readFromFile(file, name.key);
+    if (file !== undefined && text !== undefined) return resolved(text, dirname(file));
   }
   return undefined;
 }

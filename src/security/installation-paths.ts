@@ -38,6 +38,8 @@ export interface Installation {
   readonly socketFolders: readonly string[];
   /** File of the store; `undefined` for a store in memory. */
   readonly store: string | undefined;
+  /** File with the password of a database. */
+  readonly storePassword: string | undefined;
   readonly cacheFolder: string;
 }
 
@@ -61,6 +63,7 @@ export function ownFiles({
   socketFolders,
   stateFolder,
   store,
+  storePassword,
 }: Installation): OwnedPath[] {
   return [
     // Store, token and everything else in the folder.
@@ -69,6 +72,7 @@ export function ownFiles({
     socketFolders.flatMap((folder) => tree(folder, "the sockets of this server's daemons")),
     // With its `-wal`, `-shm` and `-journal`. Holds the sessions of all principals, and the author of each answer.
     prefix(store, "the store of this server"),
+    tree(storePassword, "the password of this server's store"),
     // Principals, scopes, rules and bounds.
     configFiles.flatMap((file) => tree(file, "the configuration of this server")),
     // The holder of the token is the operator.

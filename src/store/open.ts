@@ -27,6 +27,8 @@ export function openStore(location: StoreLocation, { log, ...self }: StoreOption
   switch (location.kind) {
     case "memory":
       return memory;
+    case "postgres":
+      throw new Error("The store is not there yet.");
     case "sqlite": {
       const access = new StoreConnection(location, async () => openConnection(location.file, log));
       return withEphemeral(new SqliteBackend(self, access), memory, self.clock);

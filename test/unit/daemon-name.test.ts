@@ -34,6 +34,7 @@ describe("the name of a daemon", () => {
       await daemonName({ stateFolder: state, store: join(root, "other.db") }),
       await daemonName({ stateFolder: folder("other"), store: join(state, "store.db") }),
       await daemonName({ stateFolder: state, argv: ["--http"] }),
+      await daemonName({ stateFolder: state, store: "postgres://h/d" }),
     ];
     rmSync(join(state, "local.key"));
     names.push(await daemonName({ stateFolder: state }));

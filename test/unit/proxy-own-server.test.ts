@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { reasonForOwnServer } from "../../src/proxy/own-server.ts";
+import { reasonForOwnServer, storeFlags } from "../../src/proxy/own-server.ts";
 
 let root: string;
 beforeAll(() => {
@@ -53,4 +53,17 @@ it.each<[string, Partial<Parameters<typeof reasonForOwnServer>[0]>]>([
 ])("a client is served by a daemon: %s", (_, { argv = [], ...given }) => {
   const paths = argv.map((word) => (word.endsWith(".json") ? join(root, word) : word));
   expect(reasonForOwnServer({ ...start, ...given, argv: paths })).toBeUndefined();
+});
+
+it("the daemon of a client gets its store and the password file: a database as written, files as absolute paths", () => {
+  writeFileSync(
+    join(root, "database.json"),
+    JSON.stringify({ store: "postgres://h/d", storePasswordFile: "password" }),
+  );
+  const config = { argv: ["--config", join(root, "database.json")], env: start.env };
+  const password = join(root, "password");
+  expect(storeFlags(config)).toEqual(["--store", "postgres://h/d", "--store-password-file", password]);
+  const flags = storeFlags({ ...config, argv: [...config.argv, "--store=s.db", "--store-password-file", "p"] });
+  expect(flags).toEqual(["--store", join(process.cwd(), "s.db"), "--store-password-file", join(process.cwd(), "p")]);
+  expect(reasonForOwnServer({ ...start, ...config })).toBeUndefined();
 });

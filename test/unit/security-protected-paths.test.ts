@@ -106,6 +106,7 @@ describe("paths that no session may reach", () => {
       stateFolder: at("state"),
       socketFolders: [at("run")],
       store: undefined,
+      storePassword: undefined,
       cacheFolder: at("cache"),
     });
     const paths = owned.map(({ path }) => path);

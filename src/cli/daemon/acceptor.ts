@@ -55,7 +55,7 @@ function refuseForeign(name: string, { build, environment }: ClientHello, { clie
     storeLocation({ config: client, environment }),
     storeLocation({ config: own, environment: process.env }),
   ];
-  const [theirs = "", ours = ""] = stores.map((location) => storeTraits(location).text);
+  const [theirs = "", ours = ""] = stores.map((location) => storeTraits(location).identity);
   if (theirs !== ours) {
     const problem = `this daemon keeps its sessions in ${ours}, and this console reads ${theirs}`;
     throw new ConfigError(`--daemon ${name}: ${problem}. Start the console with --store ${ours}.`);

@@ -66,7 +66,7 @@ async function serveClients({ name: given, readyFd, rest }: RunFlags): Promise<s
   const folders = await socketFolders(folder);
   const settings = readSettings(given, rest);
   const { store } = settings.config;
-  const name = given ?? (await daemonName({ stateFolder: folder, store: store && storeTraits(store).file }));
+  const name = given ?? (await daemonName({ stateFolder: folder, store: store && storeTraits(store).text }));
   const { name: product, version } = readPackage();
   const start = { cwd: startFolder, ownCommands: ownCommands(product, process.argv.slice(0, 2)) };
   const log = boundOwnLog(folder, name);

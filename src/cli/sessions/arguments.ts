@@ -5,10 +5,15 @@ import { ConfigError } from "../../config/error.ts";
 /** Reads the arguments of `sessions VERB`, times and counts included. */
 
 /** Settings that locate the store. */
-const STORE_FLAGS = { store: { type: "string" }, config: { type: "string" } } as const;
+const STORE_FLAGS = {
+  store: { type: "string" },
+  "store-password-file": { type: "string" },
+  config: { type: "string" },
+} as const;
 
 export interface StoreFlags {
   readonly store?: string | undefined;
+  readonly "store-password-file"?: string | undefined;
   readonly config?: string | undefined;
 }
 

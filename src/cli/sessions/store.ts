@@ -70,8 +70,8 @@ export async function withStoreIfAny<T>(
   }
 }
 
-function readStoreSettings({ config, store }: StoreFlags): StoreSettings {
-  const argv = flagsOfServe({ store, config });
+function readStoreSettings({ config, store, "store-password-file": password }: StoreFlags): StoreSettings {
+  const argv = flagsOfServe({ store, "store-password-file": password, config });
   return { config: serverSettings({ argv, env: process.env }).config, environment: process.env };
 }
 
