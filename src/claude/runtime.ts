@@ -38,6 +38,7 @@ import { readWorkTree } from "./work-tree.ts";
 import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts";
 import { logTrackingMethod } from "./supervise/isolation.ts";
 import { Spawner } from "./supervise/spawn.ts";
+import { conversationFiles } from "./folder/conversation-writer.ts";
 import { findSession, findOpenProcess } from "./folder/find.ts";
 import { exists, fileAccess } from "../security/files/limited.ts";
 import { isExecutable } from "../security/find-program.ts";
@@ -89,6 +90,7 @@ export function claudeRuntime(config: ClaudeDependencies): ClaudeRuntime {
     startGuards: async () => spawner.startGuards(),
     spares,
     environments: sessionEnvironments(config),
+    conversations: conversationFiles(config),
     plan: async (request) => plan(request, config, spares),
     checkFolders: async (...request) => checkFolders(request, config),
     attach: async (...request) => readAttachments(request, config),

@@ -6,6 +6,7 @@ import type { JsonObject } from "../domain/json.ts";
  */
 
 export type * from "./ports/agent.ts";
+export type * from "./ports/conversations.ts";
 export type * from "./ports/environments.ts";
 export type * from "./ports/evidence.ts";
 export type * from "./ports/lease.ts";

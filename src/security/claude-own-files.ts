@@ -89,6 +89,17 @@ const INSTRUCTION_FILES: ReadonlySet<string> = new Set([
 const MAX_NAME = 200;
 
 function projectName(folder: string): string {
-  const name = folder.replaceAll(/[^a-zA-Z0-9]/g, "-");
+  const name = plainName(folder);
   return name.length > MAX_NAME ? "" : name;
+}
+
+const plainName = (folder: string) => folder.replaceAll(/[^a-zA-Z0-9]/g, "-");
+
+/** Returns the name of the folder in which Claude Code keeps the conversations of the project `folder`, a real path. */
+export function conversationsFolder(folder: string): string {
+  const name = plainName(folder);
+  if (name.length <= MAX_NAME) return name;
+  let hash = 0;
+  for (let at = 0; at < folder.length; at += 1) hash = ((hash << 5) - hash + folder.charCodeAt(at)) | 0;
+  return `${name.slice(0, MAX_NAME)}-${Math.abs(hash).toString(36)}`;
 }

@@ -9,13 +9,14 @@ import { readLastFolder, findTranscript } from "./transcript.ts";
 /** Finds a session kept by Claude Code, however started: in a terminal, by another tool or by another server. */
 export async function findSession(sessionId: string, configFolder: string): Promise<FoundSession | undefined> {
   // `sessionId` becomes part of a path.
-  if (!UUID.test(sessionId)) return undefined;
+  if (!CONVERSATION_ID.test(sessionId)) return undefined;
   const transcript = await findTranscript(sessionId, configFolder);
   if (transcript === undefined) return undefined;
   return { cwd: await readLastFolder(transcript) };
 }
 
-const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
+/** Id of a conversation, by which Claude Code names its files. */
+export const CONVERSATION_ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 /** Maximum size of the file, bytes; normally a few fields. */
 const MAX_OPEN_BYTES = 65_536;

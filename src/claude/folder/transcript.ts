@@ -22,7 +22,8 @@ export async function findTranscript(sessionId: string, configFolder: string): P
   return found.flat().at(0);
 }
 
-async function filesFor(sessionId: string, configFolder: string): Promise<string[]> {
+/** Returns the possible files of the transcript, one for each project. */
+export async function filesFor(sessionId: string, configFolder: string): Promise<string[]> {
   const projects = join(configFolder, "projects");
   const entries = await readdir(projects).catch(otherwise([]));
   return entries.map(({ name }) => join(projects, name, `${sessionId}.jsonl`));

@@ -11,6 +11,7 @@ import type { Identity, Origin, ShimRef } from "../../domain/process.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 
+import type { Conversations } from "./conversations.ts";
 import type { SessionEnvironments } from "./environments.ts";
 import type { CheckRunner, FolderWatch, JudgedCommand } from "./evidence.ts";
 
@@ -234,6 +235,7 @@ export interface Spares {
 
 export interface AgentRuntime {
   readonly environments: SessionEnvironments;
+  readonly conversations: Conversations;
   /**
    * Checks a start, once for each new session and each prompt; also for a prompt to a running process or to a session of
    * another server, because the configuration may have changed. Throws `AppError`: INVALID_ARGUMENT, naming the field, if the

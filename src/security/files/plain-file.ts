@@ -10,11 +10,14 @@ import { fileAccess, open } from "./limited.ts";
 /** Maximum bytes of a read. Each read has a time limit of its own. */
 const PART_BYTES = 65_536;
 
-/** Opens a file for reading without blocking. Rejects unless the file is regular. */
-export async function openPlainFile(file: string): Promise<FileHandle> {
+/**
+ * Opens a file for reading without blocking. Rejects unless the file is regular, and for a symbolic link with `flags`
+ * `O_NOFOLLOW`.
+ */
+export async function openPlainFile(file: string, flags = 0): Promise<FileHandle> {
   // Windows has neither `O_NONBLOCK` nor such pipes.
   const nonBlocking = process.platform === "win32" ? 0 : constants.O_NONBLOCK;
-  const handle = await open(file, constants.O_RDONLY | nonBlocking);
+  const handle = await open(file, constants.O_RDONLY | nonBlocking | flags);
   try {
     const found = await fileAccess.run(file, async () => handle.stat());
     if (!found.isFile()) throw new Error(`${file} is not a regular file`);
@@ -30,14 +33,21 @@ export async function close(file: string, handle: FileHandle): Promise<void> {
   await fileAccess.run(file, async () => handle.close()).catch(() => undefined);
 }
 
-/** Reads an open file, at most `mostBytes` in total. */
-export async function* readParts(file: string, handle: FileHandle, mostBytes = Infinity): AsyncGenerator<Buffer> {
+/** Reads an open file from byte `from`, at most `mostBytes` in total. */
+export async function* readParts(
+  file: string,
+  handle: FileHandle,
+  mostBytes = Infinity,
+  from = 0,
+): AsyncGenerator<Buffer> {
   let left = mostBytes;
+  let at = from;
   while (left > 0) {
     const part = Buffer.allocUnsafe(Math.min(left, PART_BYTES));
-    const { bytesRead } = await fileAccess.run(file, async () => handle.read(part, 0, part.length, null));
+    const { bytesRead } = await fileAccess.run(file, async () => handle.read(part, 0, part.length, at));
     if (bytesRead === 0) return;
     left -= bytesRead;
+    at += bytesRead;
     yield part.subarray(0, bytesRead);
   }
 }

@@ -161,6 +161,15 @@ export class ScriptedRuntime implements AgentRuntime {
     find: async (...about) => this.findRecord(...about),
   };
 
+  /** A configuration folder without conversations. */
+  conversations: AgentRuntime["conversations"] = {
+    list: async () => Promise.resolve({ files: [], leftOut: [] }),
+    read: () => {
+      throw new AppError("INVALID_ARGUMENT", "name: there is no such file.");
+    },
+    write: async () => Promise.resolve(),
+  };
+
   readonly found = new Map<string, FoundSession>();
 
   /** Principals unknown to this server. */
