@@ -1,17 +1,16 @@
 import type { EngineSettings, OverHttp, Running } from "./engine.ts";
 import type { HttpParts, HttpServing, LocalHttp } from "./http.ts";
 import { connectStore, storeLocation, resolveStoreName, thisProcess, type StoreSettings } from "./store.ts";
-import type { ShimReport } from "../claude/shim/shims.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { constants } from "../config/constants.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";
+import type { SharedFolder } from "../domain/place.ts";
 import type { Operations } from "../daemon/operations.ts";
-import type { DaemonStatus } from "../daemon/wire.ts";
 import type { Engine } from "../engine/api.ts";
-import type { Logger, SessionRecord } from "../engine/ports.ts";
+import type { Logger } from "../engine/ports.ts";
 import { createAuditLog } from "../log/audit-log.ts";
 import { createLogger } from "../log/logger.ts";
 import type { Masker } from "../log/mask.ts";
@@ -25,8 +24,10 @@ import { clientOptions, messageChecks, preload } from "./client-options.ts";
 import { Connections, type Connection } from "./connections.ts";
 import { type RecordSettings, createEnvironments } from "./environments.ts";
 import { LazyStart } from "./lazy-start.ts";
+import { nodeFacts, nodeReport, type NodeReport } from "./own-node.ts";
 import type { ClientStart, Terms } from "./terms.ts";
 
+export type { NodeReport } from "./own-node.ts";
 export type { OwnCommand } from "./terms.ts";
 
 export interface AppSettings extends StoreSettings, RecordSettings {
@@ -52,6 +53,8 @@ export interface AppSettings extends StoreSettings, RecordSettings {
   /** Settings of the shims. `undefined` if Claude Codes end with this server. */
   shim?: EngineSettings["shim"];
   named?: EngineSettings["named"];
+  /** Shared folders whose markers were read. */
+  sharedFolders?: readonly SharedFolder[];
   /** Result of `isolationOf`. */
   isolation?: readonly string[] | undefined;
 }
@@ -76,11 +79,6 @@ export interface App {
   preload(): Promise<void>;
   /** Ends the server; idempotent. Turns get `drainMs` first in a daemon and over HTTP, then count as interrupted. */
   close(): Promise<void>;
-}
-
-export interface NodeReport extends Pick<DaemonStatus, "nodeId" | "processes" | "turns"> {
-  /** Shims of the processes. `fallback` is the reason for having none although configured. */
-  readonly shim: { readonly fallback: string | undefined; readonly shims: readonly ShimReport[] };
 }
 
 export interface ServedClient extends Pick<StdioOptions, "onClose" | "streams"> {
@@ -116,7 +114,7 @@ export function createApp(settings: AppSettings): App {
   const sessions = new LazyStart<Running, OverHttp>(async (http, over) => {
     const { startEngine } = await import("./engine.ts");
     const location = storeLocation(settings);
-    const backend = await connectStore(location, { log, over, urls: http?.ownUrls });
+    const backend = await connectStore(location, { log, over, urls: http?.ownUrls, facts: nodeFacts(settings) });
     const self = { storeName: await resolveStoreName(location, backend), process: await thisProcess() };
     const parts = { backend, ...self, http, audit, log, masker, environments, connections };
     const running = await startEngine({ ...settings, runsNothing: settings.operations !== undefined }, parts);
@@ -170,7 +168,7 @@ function sessionMethods(
 ): Pick<App, "atWork" | "open" | "preload" | "report"> {
   return {
     atWork: () => sessions.now?.engine.atWork() ?? 0,
-    report: async () => buildReport(await sessions.ready()),
+    report: async () => nodeReport(await sessions.ready()),
     // `count()` opens the store and loads the driver.
     open: async () => void (await (await sessions.ready()).store.maintenance.count()),
     preload: async () => preloadAll(await sessions.ready(), environment),
@@ -218,20 +216,6 @@ async function preloadAll({ startGuards }: Running, environment: NodeJS.ProcessE
   ]);
   preloadSdk(cacheFolder(environment), environment);
   await startGuards();
-}
-
-async function buildReport({ shims, spares, store }: Running): Promise<NodeReport> {
-  const own = (await store.leases.atWork()).filter(({ owner }) => owner?.nodeId === store.nodeId);
-  const running = own.filter(({ state: { process } }) => process.phase !== "none" && process.waiting !== true);
-  const turns = own.filter(({ state }) => state.turn);
-  const waitOf = ({ spec, state: { waiting } }: SessionRecord) =>
-    waiting && spec.persistSession !== false && { waits: { kind: waiting.kind, until: waiting.until } };
-  return {
-    nodeId: store.nodeId,
-    processes: running.length + spares.available,
-    turns: turns.map((each) => ({ sessionId: each.id, title: each.title ?? each.spec.title ?? "", ...waitOf(each) })),
-    shim: { fallback: shims?.fallback, shims: (await shims?.report()) ?? [] },
-  };
 }
 
 function clientServer(

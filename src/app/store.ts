@@ -1,7 +1,7 @@
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits, type StoreLocation } from "../config/store.ts";
-import type { Logger, SessionBackend } from "../engine/ports.ts";
+import type { Logger, NodeFacts, SessionBackend } from "../engine/ports.ts";
 import { findRealPath } from "../security/paths.ts";
 
 /** Finds and opens the session store of the user. Loads modules on first use. */
@@ -62,10 +62,18 @@ export async function isKnownStart(startedAt: string): Promise<boolean> {
 /** Loaded on first use, because `initialize` runs without `tree.ts`. */
 const processes = async () => import("../claude/supervise/tree.ts");
 
+export interface StoreUse {
+  readonly log: Logger;
+  readonly over?: AbortSignal;
+  readonly urls?: readonly string[] | undefined;
+  /** Facts about this server for the other machines of the store; `undefined` for a command, which runs no sessions. */
+  readonly facts?: NodeFacts | undefined;
+}
+
 /** Opens the sessions at `location`. If Node has no SQLite, npm installs the driver first. */
 export async function connectStore(
   location: StoreLocation,
-  { log, over, urls = [] }: { log: Logger; over?: AbortSignal; urls?: readonly string[] | undefined },
+  { facts, log, over, urls = [] }: StoreUse,
 ): Promise<SessionBackend> {
   if (!(await hasDriver())) await installDriverUntil(over);
   const [{ openStore }, { systemClock }, process] = await Promise.all([
@@ -73,5 +81,5 @@ export async function connectStore(
     import("../engine/clock.ts"),
     thisProcess(),
   ]);
-  return openStore(location, { nodeId: crypto.randomUUID(), process, isRunning, clock: systemClock, urls, log });
+  return openStore(location, { nodeId: crypto.randomUUID(), process, isRunning, clock: systemClock, urls, facts, log });
 }

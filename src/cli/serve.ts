@@ -11,7 +11,13 @@ import { clientSettings, serverSettings, type ServerSettings } from "../config/s
 import { stateFolder } from "../config/state-folder.ts";
 import { storeTraits } from "../config/store.ts";
 import { readPackage } from "../config/version.ts";
-import { nestingDepth, describeConfinement, refuseNetworkStore, requireSandbox } from "./preflight.ts";
+import {
+  checkNodeSettings,
+  nestingDepth,
+  describeConfinement,
+  refuseNetworkStore,
+  requireSandbox,
+} from "./preflight.ts";
 
 /** Serves an MCP client over stdio until it leaves or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
@@ -99,9 +105,11 @@ async function prepare(config: Config): Promise<Pick<AppSettings, "approverSecre
 /** Creates the application after all checks. Throws ConfigError. */
 export async function assemble({ argv, settings: { bounds, config }, ...given }: Assembly): Promise<App> {
   const prepared = await prepare(config);
+  const sharedFolders = await checkNodeSettings(config, { argv, env: process.env });
   const app = createApp({
     ...given,
     ...prepared,
+    sharedFolders,
     config,
     bounds,
     configFile: findConfigFile({ argv, env: process.env }),

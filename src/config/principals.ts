@@ -76,6 +76,26 @@ export function checkConfined(config: AccessSettings, isAnywhere: boolean): void
   throw new ConfigError(`--oauth: sessions of all its subjects could start in any folder of this machine. ${advice}`);
 }
 
+/**
+ * Digest of the settings that decide who a caller is and what each user may do; "" without users. Equal at all servers of a
+ * store, or a token would mean one user at one server and another, or more rights, at the next.
+ */
+export function principalsDigest({ oauth, principals }: Pick<AccessSettings, "oauth" | "principals">): string {
+  if (oauth === undefined && Object.keys(principals).length === 0) return "";
+  // The audience names a server, not its users.
+  const { audience: _, ...issuer }: { audience?: unknown } = { ...oauth };
+  return createHash("sha256").update(sortedJson({ principals, issuer })).digest("hex");
+}
+
+/** JSON text in which the order of keys does not matter. */
+function sortedJson(value: unknown): string {
+  const sorted = (_: string, each: unknown): unknown =>
+    each === null || typeof each !== "object" || Array.isArray(each)
+      ? each
+      : Object.fromEntries(Object.entries(each).toSorted(([one], [other]) => (one < other ? -1 : 1)));
+  return JSON.stringify(value, sorted);
+}
+
 /** Words of examples and common guesses. Their digests are refused as `tokenSha256`. */
 
 const WORDS = [

@@ -1,6 +1,7 @@
 import { PlanReserve } from "../domain/plan.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 import { httpFields } from "./http.ts";
+import { nodeFields } from "./nodes.ts";
 import { profilesField } from "./profiles.ts";
 import { choice, count, json, milliseconds, optionalCount, path, usdPerDay } from "./setting.ts";
 import { verifyField } from "./verify.ts";
@@ -93,5 +94,6 @@ export const serverFields = {
     variable: "CLAUDE_CODE_MCP_LOG_LEVEL",
     meaning: "Minimum level of log lines. They are written as JSON to stderr, or by a daemon to its log file.",
   }),
+  ...nodeFields,
   ...httpFields,
 };

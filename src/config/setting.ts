@@ -146,19 +146,17 @@ export function json<T extends z.ZodType>(schema: T, about: SettingTexts, allowe
 
 const LISTED = "(a list in a file, separated by commas elsewhere)";
 
-export function words(fallback: string, about: SettingTexts) {
+/** Words that match `form`, by default any. `allowed` describes them. */
+export function words(
+  fallback: string,
+  { allowed = "non-empty names", form = /[^]/, ...about }: SettingTexts & { allowed?: string; form?: RegExp },
+) {
+  const texts = { ...about, placeholder: "<a,b>", allowed: `${allowed} ${LISTED}`, fallback };
   return z
-    .array(z.string().min(1))
+    .array(z.string().regex(form))
     .default([])
     .readonly()
-    .register(details, {
-      ...about,
-      reading: "words",
-      placeholder: "<a,b>",
-      allowed: `non-empty names ${LISTED}`,
-      fallback,
-      byHand: {},
-    });
+    .register(details, { ...texts, reading: "words", byHand: { form: form.source } });
 }
 
 /** Words that match `form`, in a meaningful order. */

@@ -55,6 +55,12 @@ function databaseOf(url: string): string {
   return `postgres://${host}:${port === "" ? "5432" : port}${pathname}`;
 }
 
+/** True if servers on several machines share the store, each as a node. */
+export function isOfMachines(location: StoreLocation): boolean {
+  const { file, isShared } = storeTraits(location);
+  return isShared && file === undefined;
+}
+
 /** Returns the location without `--store`. `folder` is the state folder. */
 export function defaultStore(folder: string, platform: NodeJS.Platform): StoreLocation & { readonly file: string } {
   return { kind: "sqlite", file: (platform === "win32" ? win32 : posix).join(folder, STORE_FILE) };

@@ -1,5 +1,11 @@
 import { z } from "zod";
 
+/** Name of a node. */
+export const NODE_NAME = /^\w[\w.-]{0,62}$/;
+
+/** Label as one word. Neither part has a comma, because commas separate labels. */
+export const LABEL = /^[\w./-]{1,63}=[\w./-]{0,63}$/;
+
 /** Labels of a node, or labels that a session asks for. */
 export const Labels = z.record(z.string(), z.string());
 export type Labels = z.infer<typeof Labels>;

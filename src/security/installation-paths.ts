@@ -4,6 +4,7 @@ import { homedir, tmpdir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stat } from "./files/limited.ts";
+import { MARKER_FILE } from "./files/volume-marker.ts";
 import { CLAUDE_FOLDER, CLAUDE_RECORD, SERVER_CODE, STARTED_PROGRAMS, type OwnedPath } from "./protected-paths.ts";
 
 /** Table of the paths that this installation owns, as named by the configuration and the system. Each has a reason. */
@@ -25,6 +26,7 @@ interface Settings {
   readonly profiles: Readonly<Record<string, Profile>>;
   readonly tokenFile?: string | undefined;
   readonly decideTokenFile?: string | undefined;
+  readonly sharedFolders: readonly string[];
 }
 
 export interface Installation {
@@ -78,6 +80,8 @@ export function ownFiles({
     // The holder of the token is the operator.
     tree(settings.tokenFile, "the token of this server's operator"),
     tree(settings.decideTokenFile, "the token of a program that decides"),
+    // With the marker of another folder, a server would run the sessions of that folder here.
+    settings.sharedFolders.flatMap((folder) => tree(join(folder, MARKER_FILE), "the marker of a shared folder")),
     ...Object.values(settings.profiles).flatMap(({ environment }) =>
       Object.values(environment).map((file) => tree(file, "a secret of a profile")),
     ),

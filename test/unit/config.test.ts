@@ -57,6 +57,8 @@ describe("the settings", () => {
       allowDirs: [],
       trustDirs: [],
       spares: 1,
+      labels: [],
+      sharedFolders: [],
       maxDepth: 1,
       processIsolation: "none",
       retentionDays: 30,
@@ -130,9 +132,9 @@ describe("the settings", () => {
     expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
   });
 
-  it("there are 55 settings, each of a connection, a server or a client's process", () => {
+  it("there are 58 settings, each of a connection, a server or a client's process", () => {
     const count = (of: string) => SETTINGS.filter((each) => each.of === of).length;
-    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 29, 4, 55]);
+    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 32, 4, 58]);
   });
 
   it("each setting has its own flag, variable, key and description", () => {

@@ -98,7 +98,11 @@ describe("paths that no session may reach", () => {
     for (const name of ["hold.py", "hold.json"]) writeFileSync(at(name), "");
     const wrapper = ["/opt/python3", "-u", at("hold.py"), `--settings=${at("hold.json")}`, at("work"), "/dev/null"];
     const night = { claudeConfigDir: at("night"), environment: { A_TOKEN: at("night-token") } };
-    const settings = { principals: { ann: { spawnWrapper: wrapper } }, profiles: { night } };
+    const settings = {
+      principals: { ann: { spawnWrapper: wrapper } },
+      profiles: { night },
+      sharedFolders: [at("shared")],
+    };
     const owned = await ownedPaths({
       approvers: [],
       settings,
@@ -111,9 +115,9 @@ describe("paths that no session may reach", () => {
     });
     const paths = owned.map(({ path }) => path);
     const named = ["/opt/python3", at("hold.py"), at("hold.json"), at("run"), at("config/user.json")];
-    named.push(at("night"), at("night-token"));
+    named.push(at("night"), at("night-token"), at("shared/.claude-agents-volume"));
     expect(paths).toEqual(expect.arrayContaining(named));
-    for (const path of [at("work"), "/dev/null"]) expect(paths).not.toContain(path);
+    for (const path of [at("work"), at("shared"), "/dev/null"]) expect(paths).not.toContain(path);
   });
 
   it("rules for Claude Code name protected paths by both names, in fewer than 20,000 characters", async () => {
