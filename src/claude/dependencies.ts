@@ -11,7 +11,7 @@ import type { Installer } from "./installer.ts";
 import type { ClaudeLocator } from "./locate.ts";
 import { maskedNames, profileOf, type ProfileSource } from "./profile-environment.ts";
 import type { ProtectedPlaces } from "./protected-places.ts";
-import type { ShimSettings } from "./shim/shims.ts";
+import type { ShimSettings } from "./shim/start-shim.ts";
 import type { Guards } from "./supervise/guards.ts";
 import type { TaggedServer } from "./supervise/process-tag.ts";
 

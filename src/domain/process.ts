@@ -33,6 +33,8 @@ const RunningProcess = z.object({
   again: z.number().int().exactOptional(),
   pid: z.number().exactOptional(),
   startedAt: z.string().exactOptional(),
+  /** Machine on which `pid` and `shim` mean these processes. Absent for the machine of the reader. */
+  host: z.string().exactOptional(),
   /** Without `shim`, the server holds the pipes and the process ends with the server. */
   shim: Shim.exactOptional(),
   /** Highest number up to which every line of Claude Code is processed. */
@@ -42,6 +44,21 @@ const RunningProcess = z.object({
   /** Additions to the policy under which the session began, in force since the start of the process. */
   policy: AddedPolicy.exactOptional(),
 });
+
+/** Facts by which a process is found again: `pid` counts only together with `startedAt`, and only on `host`. */
+export interface ProcessIdentity {
+  readonly pid?: number;
+  readonly startedAt?: string;
+  readonly host?: string;
+}
+
+export function identityOf({ host, pid, startedAt }: ProcessIdentity): ProcessIdentity {
+  return {
+    ...(pid !== undefined && { pid }),
+    ...(startedAt !== undefined && { startedAt }),
+    ...(host !== undefined && { host }),
+  };
+}
 
 /** Phases of a process: `starting` until initialize is answered, `ending` once asked to end, so that the exit is expected. */
 export const SessionProcess = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none") }), RunningProcess]);

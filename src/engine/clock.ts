@@ -1,3 +1,4 @@
+import { uptime } from "node:os";
 import type { Clock } from "./ports.ts";
 
 /** Interval at which a waiting timer checks the time, ms. */
@@ -13,6 +14,8 @@ interface SystemClocks {
   readonly now: () => number;
   /** Clock in ms that cannot be set. Stops during sleep on Linux, not on other systems. */
   readonly monotonic: () => number;
+  /** Clock in ms that cannot be set and goes on during sleep. */
+  readonly elapsed: () => number;
 }
 
 interface Waiting {
@@ -22,6 +25,7 @@ interface Waiting {
 /** Counts time awake: a gap above `SLEPT_LOOKS` intervals counts as one interval. */
 export class AwakeClock implements Clock {
   readonly now: () => number;
+  readonly elapsed: () => number;
   readonly #monotonic: () => number;
   #last: number;
   #ticks = 0;
@@ -29,8 +33,9 @@ export class AwakeClock implements Clock {
   #slowTicks = 0;
   readonly #waiting = new Set<Waiting>();
 
-  constructor({ monotonic, now }: SystemClocks) {
+  constructor({ elapsed, monotonic, now }: SystemClocks) {
     this.now = now;
+    this.elapsed = elapsed;
     this.#monotonic = monotonic;
     this.#last = monotonic();
   }
@@ -93,4 +98,9 @@ export function repeatEvery(
   };
 }
 
-export const systemClock: Clock = new AwakeClock({ now: () => Date.now(), monotonic: () => performance.now() });
+export const systemClock: Clock = new AwakeClock({
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  // On Linux, counts sleep, other than `performance.now`.
+  elapsed: () => uptime() * 1000,
+});

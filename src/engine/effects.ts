@@ -283,9 +283,11 @@ export class EffectRunner {
     }
   }
 
-  async #endLeftover({ pid, processId, startedAt }: EffectOf<"end-leftover">): Promise<void> {
-    const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-    await this.#options.runtime.endLeftover({ processTag: processTagOf(this.#options.sessionId, processId), ...known });
+  async #endLeftover({ process, processId }: EffectOf<"end-leftover">): Promise<void> {
+    await this.#options.runtime.endLeftover({
+      processTag: processTagOf(this.#options.sessionId, processId),
+      ...process,
+    });
   }
 }
 

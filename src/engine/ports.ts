@@ -19,6 +19,8 @@ export interface Clock {
   now(): number;
   /** ms of time awake since some moment; only goes forward, whatever becomes of `now`. */
   tick(): number;
+  /** ms since some moment, sleep of the machine and freezes of this process included. Cannot be set. */
+  elapsed(): number;
   /**
    * Calls back once, after `ms` of time awake; the returned function cancels. Never keeps the process alive. `isLimit`: a
    * freeze of this process must not use up the limit, however short `ms` is.

@@ -1,4 +1,4 @@
-import { isId } from "./protocol.ts";
+import { isId } from "./fields.ts";
 
 /**
  * Tracks the control requests that pass a shim: open requests of Claude Code, and the first answer to `initialize`, which a

@@ -1,3 +1,4 @@
+import { countOf, type Fields, idOf, listOf, MAX_ID, numberOf, optionalText, textOf, textsOf } from "./fields.ts";
 import { type Header, ProtocolError } from "./frame.ts";
 
 /**
@@ -5,10 +6,7 @@ import { type Header, ProtocolError } from "./frame.ts";
  * hello; another version ends the connection. Later versions keep the frame and the fields of both hellos.
  */
 
-export const SHIM_PROTOCOL = 2;
-
-/** Maximum length of the ids of processes, of lines written to Claude Code, and of control requests, characters. */
-export const MAX_ID = 128;
+export const SHIM_PROTOCOL = 3;
 
 /** `epoch` fences: messages must have the epoch of the last `start` or `attach`. */
 interface ProcessMessage {
@@ -53,6 +51,11 @@ export type ToShim =
   | (ProcessMessage & { readonly t: "kill" })
   /** Binds the process to this connection, whose end ends the process at once: the session is in the memory of this owner. */
   | (ProcessMessage & { readonly t: "bound" })
+  /**
+   * Gives the processes of this connection `forMs` from the receipt on, later ones included. Afterwards the shim ends them, and
+   * refuses this connection as an owner until its next `lease`. Without this message they have no end.
+   */
+  | { readonly t: "lease"; readonly forMs: number }
   | { readonly t: "list" }
   /** Line for the reaper, without its line break. */
   | { readonly t: "reaper"; readonly line: string }
@@ -148,6 +151,8 @@ export function readToShim(header: Header): ToShim {
     case "kill":
     case "bound":
       return { t, ...processOf(header) };
+    case "lease":
+      return { t, forMs: countOf(header, "forMs") };
     case "reaper":
       return { t, line: textOf(header, "line") };
     case "list":
@@ -187,8 +192,6 @@ export function readFromShim(header: Header): FromShim {
       throw new ProtocolError(`"${t.slice(0, MAX_ID)}" is not a message of a shim`);
   }
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 function attachedOf(header: Fields): Attached {
   return {
@@ -248,52 +251,4 @@ function commandOf(fields: Fields) {
     env: Object.fromEntries(texts),
     ...optionalText(fields, "cwd"),
   };
-}
-
-function textOf(fields: Fields, name: string): string {
-  const value = fields[name];
-  if (typeof value !== "string") throw new ProtocolError(`\`${name}\` is not a text`);
-  return value;
-}
-
-function optionalText<Name extends string>(fields: Fields, name: Name): Partial<Record<Name, string>> {
-  const found: Partial<Record<Name, string>> = {};
-  if (fields[name] !== undefined) found[name] = textOf(fields, name);
-  return found;
-}
-
-/** Accepts printable ASCII without quotes and backslashes, so that a list of ids has a known length in a header. */
-export function isId(text: string): boolean {
-  return text.length <= MAX_ID && /^[!#-[\]-~]+$/.test(text);
-}
-
-function idOf(fields: Fields, name: string): string {
-  const value = textOf(fields, name);
-  if (isId(value)) return value;
-  throw new ProtocolError(`\`${name}\` is not 1 to ${String(MAX_ID)} printable ASCII characters without " and \\`);
-}
-
-function numberOf(fields: Fields, name: string): number {
-  const value = fields[name];
-  if (typeof value !== "number") throw new ProtocolError(`\`${name}\` is not a number`);
-  return value;
-}
-
-function countOf(fields: Fields, name: string): number {
-  const value = numberOf(fields, name);
-  if (!Number.isSafeInteger(value) || value < 0) throw new ProtocolError(`\`${name}\` is not a whole number from 0`);
-  return value;
-}
-
-function listOf(fields: Fields, name: string): readonly unknown[] {
-  const value = fields[name];
-  if (!Array.isArray(value)) throw new ProtocolError(`\`${name}\` is not a list`);
-  return value;
-}
-
-function textsOf(fields: Fields, name: string): string[] {
-  return listOf(fields, name).map((each) => {
-    if (typeof each === "string") return each;
-    throw new ProtocolError(`\`${name}\` is not a list of texts`);
-  });
 }

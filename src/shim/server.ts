@@ -1,9 +1,10 @@
 import { ShimChild, type StartMessage } from "./shim-child.ts";
 import type { Connection } from "./connection.ts";
 import { Refusal } from "./exchange.ts";
+import { LeaseWatch } from "./lease-watch.ts";
 import { type Frame, ProtocolError } from "./frame.ts";
 import { type Program, ReaperPipe, DaemonRestarter, type RestartProgram } from "./reaper-and-restarter.ts";
-import { type ListedProcess, readToShim, SHIM_PROTOCOL, type ToShim } from "./protocol.ts";
+import { readToShim, SHIM_PROTOCOL, type ToShim } from "./protocol.ts";
 import { ShimSocket } from "./socket.ts";
 
 export interface ShimOptions {
@@ -27,7 +28,7 @@ export interface ShimOptions {
 const FIRST_CONNECTION_MS = 30_000;
 const KEEP_PARTS = 10;
 
-type ToProcess = Exclude<ToShim, { t: "hello" | "start" | "attach" | "list" | "reaper" | "end" }>;
+type ToProcess = Exclude<ToShim, { t: "hello" | "start" | "attach" | "lease" | "list" | "reaper" | "end" }>;
 
 /** Server of a shim: connections, processes, and the owner of each process. */
 export class ShimServer {
@@ -37,6 +38,7 @@ export class ShimServer {
   readonly #waiting = new Map<ShimChild, NodeJS.Timeout>();
   readonly #reaper: ReaperPipe;
   readonly #restarts: DaemonRestarter;
+  readonly #leases = new LeaseWatch((process) => this.#onLeasePassed(process));
   /** Set by a signal. */
   #isEnding = false;
 
@@ -107,8 +109,15 @@ export class ShimServer {
         return this.#start(connection, { ...message, record: body });
       case "attach":
         return this.#attach(connection, message);
+      case "lease": {
+        const own = [...this.#processes.values()].filter(({ exchange: { owner } }) => owner === connection);
+        return this.#leases.renew(connection, message.forMs, own);
+      }
       case "list":
-        return connection.answer({ t: "processes", processes: this.#listed() });
+        return connection.answer({
+          t: "processes",
+          processes: [...this.#processes.values()].map(({ listed }) => listed),
+        });
       case "reaper":
         return this.#sendToReaper(connection, message.line);
       case "end":
@@ -127,6 +136,7 @@ export class ShimServer {
   #control(connection: Connection, message: ToProcess, body: Buffer): void {
     const process = this.#processOf(message.id);
     process.exchange.check(connection, message.epoch);
+    if (message.t === "write") this.#leases.check(connection);
     switch (message.t) {
       case "write":
         return this.#write(connection, process, message.lineId, body);
@@ -155,12 +165,14 @@ export class ShimServer {
     if (this.#isEnding || connection.isDone) return fail(new Error("this shim is ending"));
     if (this.#processes.has(id)) return fail(new Error("a process has this id"));
     try {
+      this.#leases.check(connection);
       this.#reaper.ready();
       const process: ShimChild = new ShimChild(message, connection, {
         news: (mayWait) => process.exchange.owner?.offer(process, mayWait),
         exited: () => this.#onExited(process),
       });
       this.#processes.set(id, process);
+      this.#leases.bind(process, connection);
       this.#report(connection, process).catch((error: unknown) => {
         fail(error);
         this.#forget(process);
@@ -179,12 +191,14 @@ export class ShimServer {
   }
 
   #attach(connection: Connection, message: Extract<ToShim, { t: "attach" }>): void {
+    this.#leases.check(connection);
     const process = this.#processOf(message.id);
     const { body, former, header } = process.attach(connection, message);
     former?.answer({ t: "superseded", id: process.id });
     clearTimeout(this.#waiting.get(process));
     this.#waiting.delete(process);
     process.isBound = false;
+    this.#leases.bind(process, connection);
     connection.answer(header, body);
     connection.offer(process);
   }
@@ -210,18 +224,6 @@ export class ShimServer {
     const process = this.#processes.get(id);
     if (process) return process;
     throw new Refusal("no process has this id");
-  }
-
-  #listed(): ListedProcess[] {
-    return [...this.#processes.values()].map(({ exchange: { epoch, owner }, hasExited, id, identity, pid, tag }) => ({
-      id,
-      ...(identity ?? { pid: pid ?? 0, startedAt: "", starting: true as const }),
-      epoch,
-      tag,
-      ...(epoch > 0 && { session: true as const }),
-      ...(owner && { owned: true as const }),
-      ...(hasExited && { exited: true as const }),
-    }));
   }
 
   #onExited(process: ShimChild): void {
@@ -256,6 +258,14 @@ export class ShimServer {
     wait(KEEP_PARTS);
   }
 
+  /** Keeps the last lines and the exit of a process that has ended by itself. */
+  #onLeasePassed(process: ShimChild): void {
+    if (process.hasExited) return;
+    this.#options.log(`the node of process ${process.id} has not renewed its lease: it is ended`);
+    process.kill();
+    this.#giveUp(process, "Its node did not renew its lease in time, so its shim ended Claude Code.");
+  }
+
   #giveUp(process: ShimChild, why: string): void {
     // A spare has no session that could report the end.
     if (process.exchange.epoch > 0 && !process.isAbandoned) this.#options.onGivenUp(process.id, why);
@@ -271,6 +281,7 @@ export class ShimServer {
   #forget(process: ShimChild): void {
     clearTimeout(this.#waiting.get(process));
     this.#waiting.delete(process);
+    this.#leases.forget(process);
     this.#processes.delete(process.id);
     this.#endIfUnused();
   }

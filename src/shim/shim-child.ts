@@ -6,7 +6,7 @@ import type { Connection, FrameSource } from "./connection.ts";
 import { Exchange, Refusal } from "./exchange.ts";
 import { MAX_BODY } from "./frame.ts";
 import { type Exit, LineSplitter, TOO_LONG } from "./line-buffer.ts";
-import type { Attached, FromShim, ToShim } from "./protocol.ts";
+import type { Attached, FromShim, ListedProcess, ToShim } from "./protocol.ts";
 
 export type StartMessage = Extract<ToShim, { t: "start" }>;
 
@@ -93,6 +93,20 @@ export class ShimChild implements FrameSource {
   /** `undefined` until the process runs. */
   get identity(): { readonly pid: number; readonly startedAt: string } | undefined {
     return this.#identity;
+  }
+
+  get listed(): ListedProcess {
+    const { hasExited, id, pid, tag } = this;
+    const { epoch, owner } = this.exchange;
+    return {
+      id,
+      ...(this.#identity ?? { pid: pid ?? 0, startedAt: "", starting: true as const }),
+      epoch,
+      tag,
+      ...(epoch > 0 && { session: true as const }),
+      ...(owner && { owned: true as const }),
+      ...(hasExited && { exited: true as const }),
+    };
   }
 
   /** Known before the process runs. `undefined` if the spawn failed. */

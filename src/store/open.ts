@@ -88,7 +88,7 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
       heartbeat: async (ttlMs) => {
         // Memory first, because its lease does not depend on the disk.
         await memory.leases.heartbeat(ttlMs);
-        await behind.leases.heartbeat(ttlMs);
+        return behind.leases.heartbeat(ttlMs);
       },
       atWork: async () => [...(await behind.leases.atWork()), ...(await memory.leases.atWork())],
       claim: async (id) => of(id).leases.claim(id),

@@ -16,7 +16,7 @@ describe("the awake clock", () => {
   beforeEach(() => {
     vi.useFakeTimers();
     at = 0;
-    clock = new AwakeClock({ now: () => 0, monotonic: () => at });
+    clock = new AwakeClock({ now: () => 0, monotonic: () => at, elapsed: () => at });
   });
   afterEach(() => {
     vi.useRealTimers();

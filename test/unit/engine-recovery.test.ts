@@ -135,7 +135,7 @@ describe("a session whose owner died", () => {
     b.runtime.mayEnd = new Promise((resolve) => (end = resolve));
     const prompted = b.engine.prompt("local", id, { text: "go on" });
     await b.runtime.moments.until(() => b.runtime.leftovers.length > 0);
-    expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1`, pid: 4711, startedAt: "77" }]);
+    expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1`, pid: 4711, startedAt: "77", host: "m" }]);
     await b.waitForEvent(id, "turn.ended");
     expect(b.runtime.processes).toEqual([]);
     end();
@@ -249,7 +249,7 @@ describe("a session whose owner died", () => {
     const { b, clock, id } = await killOwner();
     await clock.pass(SWEEP_MS);
     expect(await b.waitForEvent(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
-    expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1`, pid: 4711, startedAt: "77" }]);
+    expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1`, pid: 4711, startedAt: "77", host: "m" }]);
   });
 
   it("a takeover wakes callers that wait for the end of the session", async () => {

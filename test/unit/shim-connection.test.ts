@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ShimConnection } from "../../src/claude/shim/connection.ts";
-import { type ShimSettings, Shims, relationWithoutShims } from "../../src/claude/shim/shims.ts";
+import { Shims, relationWithoutShims } from "../../src/claude/shim/shims.ts";
+import type { ShimSettings } from "../../src/claude/shim/start-shim.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionState } from "../../src/domain/session.ts";
 import { encodeFrame } from "../../src/shim/frame.ts";

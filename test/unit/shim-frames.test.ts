@@ -11,7 +11,8 @@ import {
   ProtocolError,
   writeFrame,
 } from "../../src/shim/frame.ts";
-import { type FromShim, isId, readFromShim, readToShim, type ToShim } from "../../src/shim/protocol.ts";
+import { isId } from "../../src/shim/fields.ts";
+import { type FromShim, readFromShim, readToShim, type ToShim } from "../../src/shim/protocol.ts";
 import { amount } from "../kit/runner/amount.ts";
 
 const RUNS = { numRuns: amount(200, 20_000) };

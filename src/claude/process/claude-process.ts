@@ -18,7 +18,7 @@ import { fileGuard, ToolHold } from "./hooks.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
 import { StartError } from "../start-error.ts";
-import { startTime } from "../supervise/tree.ts";
+import { identityHere } from "../supervise/machine.ts";
 import { endGracefully } from "../shim/shimmed-handle.ts";
 import { takeLineNumber } from "../shim/inbound.ts";
 import { KillSwitch } from "./time-limit.ts";
@@ -230,8 +230,7 @@ export class ClaudeProcess implements AgentProcess {
       const { environmentId, lost } = attached;
       return onSignal({ type: "attached", lost, environmentId });
     }
-    const startedAt = held?.startedAt ?? (pid === undefined ? undefined : await startTime(pid).catch(() => undefined));
-    const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
+    const known = await identityHere(pid, held?.startedAt);
     const shim = held && { shim: held.shim };
     const signal = { type: "started" as const, resumed, ...known, ...shim, ...(missing.length > 0 && { missing }) };
     // Line 0 precedes the first line. Once acknowledged, the next owner can find the process.

@@ -1,6 +1,6 @@
 import { Writable } from "node:stream";
 import { parseJson } from "../../domain/json.ts";
-import { isId } from "../../shim/protocol.ts";
+import { isId } from "../../shim/fields.ts";
 
 /** Stdin of a Claude Code behind a shim, for the Agent SDK. Splits the text into lines and gives each line an id. */
 

@@ -1,36 +1,18 @@
-import { spawn } from "node:child_process";
+import { uptime } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import type { ShimRef } from "../../domain/process.ts";
 import type { SessionState } from "../../domain/session.ts";
-import type { Logger, ShimRelation } from "../../engine/ports.ts";
+import type { ShimRelation } from "../../engine/ports.ts";
 import type { ListedProcess } from "../../shim/protocol.ts";
-import { unlessWithin } from "../process/time-limit.ts";
-import { ShimConnection, type ShimClient } from "./connection.ts";
+import { isElsewhere } from "../supervise/machine.ts";
+import { ShimConnection } from "./connection.ts";
+import { type Program, type ShimSettings, startShim } from "./start-shim.ts";
 import { isShimAlive } from "./why-gone.ts";
 
 /**
  * Manages the shims of this server: the shim for new processes, started with the first process at the latest, and shims that
  * former servers with the same daemon name have left.
  */
-
-export interface Program {
-  readonly command: string;
-  readonly args: readonly string[];
-}
-
-export interface ShimSettings extends ShimClient {
-  readonly stateFolder: string;
-  /** Time for which a shim keeps processes while no server of `daemon` owns them, ms. */
-  readonly keepMs: number;
-  /** Command to restart this server after its death, run by a shim; `undefined` if another program restarts the server. */
-  readonly restart: (Program & { readonly env: Readonly<Record<string, string>>; readonly cwd: string }) | undefined;
-  /** Returns an unused path in a folder that only the user can enter. */
-  readonly newAddress: () => Promise<string>;
-  /** Removes sockets of dead shims of `daemon`, and returns the remaining ones. */
-  readonly findSockets: () => Promise<readonly string[]>;
-  readonly log: Pick<Logger, "debug" | "info" | "warn">;
-}
 
 /** Report of a shim, for people. */
 export interface ShimReport {
@@ -41,8 +23,6 @@ export interface ShimReport {
 
 /** Maximum number of shims to try for one that answers. */
 const MAX_SHIMS = 2;
-/** Time limit for the start of a shim, ms. A busy machine starts Node in a second. */
-const READY_MS = 10_000;
 
 export class Shims {
   readonly #settings: ShimSettings;
@@ -54,6 +34,8 @@ export class Shims {
   #adopted: Promise<void> = Promise.resolve();
   #isClosing = false;
   #fallback: string | undefined;
+  /** End of the lease of this node, in ms since the start of the system; `undefined` for a store of one machine. */
+  #leaseUntil: number | undefined;
 
   /** `reaper` is the program that each shim starts beside Claude Code. */
   constructor(settings: ShimSettings, reaper: Program | undefined) {
@@ -101,6 +83,22 @@ export class Shims {
     });
     this.#keep(connection.address, own);
     connection.end();
+  }
+
+  /** Tells all shims for how long the processes of this server are good. Shims that follow are told at their start. */
+  leaseRenewed(forMs: number): void {
+    this.#leaseUntil = now() + forMs;
+    for (const opened of [this.#own, ...this.#others.values()])
+      opened?.then(
+        (connection) => this.#tellLease(connection),
+        () => undefined,
+      );
+  }
+
+  #tellLease(connection: ShimConnection): ShimConnection {
+    const until = this.#leaseUntil;
+    if (until !== undefined) connection.send({ t: "lease", forMs: Math.max(0, Math.floor(until - now())) });
+    return connection;
   }
 
   refOf({ address, pid, startedAt }: ShimConnection): ShimRef {
@@ -194,7 +192,7 @@ export class Shims {
   async #other(address: string): Promise<ShimConnection> {
     const known = this.#others.get(address);
     if (known && !(await known).isClosed) return known;
-    const opened = ShimConnection.open(address, this.#settings);
+    const opened = ShimConnection.open(address, this.#settings).then((connection) => this.#tellLease(connection));
     this.#keep(address, opened);
     return opened;
   }
@@ -206,24 +204,20 @@ export class Shims {
   }
 
   async #start(): Promise<ShimConnection> {
-    const { daemon, keepMs, log, newAddress, restart, stateFolder } = this.#settings;
+    const { log, newAddress } = this.#settings;
     const address = await newAddress();
     this.#addresses.add(address);
-    const reaper = this.#reaper;
-    const given = {
-      socket: address,
-      daemon,
-      keepMs,
-      stateFolder,
-      ...(restart && { restart }),
-      ...(reaper && { reaper }),
-    };
-    const said = await startShim(JSON.stringify(given), stateFolder);
+    const said = await startShim(address, this.#settings, this.#reaper);
     if (!said.startsWith("ready ")) throw new Error(said === "" ? "it ended without output" : said);
-    const connection = await ShimConnection.open(address, this.#settings);
+    const connection = this.#tellLease(await ShimConnection.open(address, this.#settings));
     log.debug("a shim is ready", { pid: connection.pid });
     return connection;
   }
+}
+
+/** Counts sleep of the machine, other than `performance.now`. */
+function now(): number {
+  return uptime() * 1_000;
 }
 
 /** Asks the shim for its processes. Returns the error if the shim does not answer, otherwise `undefined`. */
@@ -240,8 +234,9 @@ export async function relationWithoutShims(process: SessionState["process"]): Pr
   return shim && (await isShimAlive(shim)) ? "theirs" : "gone";
 }
 
+/** Returns `undefined` for a shim of another machine: its pid and its socket mean something else here. */
 function shimIn(process: SessionState["process"]): ShimRef | undefined {
-  return process.phase === "none" ? undefined : process.shim;
+  return process.phase === "none" || isElsewhere(process.host) ? undefined : process.shim;
 }
 
 /** Time limit for the exit of a killed process, ms. */
@@ -263,36 +258,4 @@ async function endLeft(connection: ShimConnection, { epoch, id }: Pick<ListedPro
   connection.send({ t: "kill", id, epoch });
   await Promise.race([ended, connection.closed, sleep(END_MS, undefined, { ref: false })]);
   connection.unfollow(id);
-}
-
-/** Starts the shim program outside this server's session and process group. Resolves to the first line of its output. */
-async function startShim(given: string, cwd: string): Promise<string> {
-  const program = fileURLToPath(new URL("../../shim/shim.js", import.meta.url));
-  const child = spawn(process.execPath, [program], {
-    cwd,
-    detached: true,
-    env: {},
-    stdio: ["pipe", "pipe", "ignore"],
-    windowsHide: true,
-  });
-  child.unref();
-  child.stdin.on("error", () => undefined).end(given);
-  return new Promise((resolve, reject) => {
-    let said = "";
-    const finish = (then: () => void) => {
-      onWord();
-      child.stdout.destroy();
-      then();
-    };
-    const onWord = unlessWithin(READY_MS, () => {
-      child.kill("SIGKILL");
-      finish(() => reject(new Error(`it was not ready within ${String(READY_MS)} ms`)));
-    });
-    child.once("error", (error) => finish(() => reject(error)));
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      said += text;
-      if (said.includes("\n")) finish(() => resolve(said.trim()));
-    });
-    child.stdout.once("end", () => finish(() => resolve(said.trim())));
-  });
 }

@@ -1,6 +1,7 @@
 import type { ShimRef } from "../../domain/process.ts";
 import type { SessionState } from "../../domain/session.ts";
 import { ENDED_SUFFIX, readEnded } from "../../shim/ended.ts";
+import { isElsewhere } from "../supervise/machine.ts";
 import { startTime } from "../supervise/tree.ts";
 import type { ShimClient } from "./connection.ts";
 
@@ -13,9 +14,11 @@ interface GoneProcess {
   readonly server: ShimClient | undefined;
 }
 
-/** Returns a sentence for people; `undefined` without a shim or a known reason. */
+/** Returns a sentence for people; `undefined` without a known reason. */
 export async function explainGone({ process, server, tag }: GoneProcess): Promise<string | undefined> {
-  if (process.phase === "none" || !process.shim) return undefined;
+  if (process.phase === "none") return undefined;
+  if (isElsewhere(process.host)) return "It ran on another machine, or before this machine was started again.";
+  if (!process.shim) return undefined;
   const { daemon, sdk } = process.shim;
   const ended = await readEndReason(process.shim, tag);
   if (ended !== undefined) return ended;

@@ -1,6 +1,7 @@
 import { readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Leftover } from "../../engine/ports.ts";
+import { isElsewhere } from "./machine.ts";
 import { parseTagNumber, parseTagValue } from "./process-tag.ts";
 import { endTagged, findTagged, type TaggedProcess } from "./tagged-processes.ts";
 import { ancestors, killTree, listProcesses, startTime } from "./tree.ts";
@@ -12,10 +13,12 @@ const GONE_WITHIN_MS = 5000;
 
 /**
  * Ends the processes left by the former owner of a session, dead or fenced, and resolves once they are gone. `pid` counts only
- * together with `startedAt`, because pids are reused. A process with the tag number of a named process belongs to the session
+ * together with `startedAt`, because pids are reused, and only on this machine. A process with the tag number of a named process belongs to the session
  * too.
  */
-export async function endLeftover({ processTag: name, pid, startedAt }: Leftover, store: string): Promise<void> {
+export async function endLeftover(leftover: Leftover, store: string): Promise<void> {
+  const { processTag: name, startedAt } = leftover;
+  const pid = isElsewhere(leftover.host) ? undefined : leftover.pid;
   const isOurs = async () => pid !== undefined && startedAt !== undefined && (await startTime(pid)) === startedAt;
   const isNamed = ({ value }: TaggedProcess) => {
     const named = value === undefined ? undefined : parseTagValue(value, store);

@@ -7,7 +7,8 @@ import { hasPipe, isOutOfDescriptors, outOfDescriptorsText } from "../../securit
 import type { Variables } from "../environment-records.ts";
 import type { ShimConnection } from "../shim/connection.ts";
 import { attachInShim, startInShim, type ReattachedProcess } from "../shim/shimmed-handle.ts";
-import { Shims, type ShimSettings } from "../shim/shims.ts";
+import { Shims } from "../shim/shims.ts";
+import type { ShimSettings } from "../shim/start-shim.ts";
 import type { Guards } from "./guards.ts";
 import { LastLines, limitLines } from "./output.ts";
 import type { ProcessTag, TaggedServer } from "./process-tag.ts";

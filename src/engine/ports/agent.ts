@@ -7,7 +7,7 @@ import type { PermissionRequest, PermissionUpdate, Decision } from "../../domain
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
-import type { Identity, Origin, ShimRef } from "../../domain/process.ts";
+import type { Identity, Origin, ProcessIdentity, ShimRef } from "../../domain/process.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 
@@ -25,17 +25,15 @@ export type AgentSignal =
   /** The process has a slot and is started now. */
   | { type: "admitted" }
   /** `missing`: prompts of `rerunOf` that Claude Code has not recorded, so they never ran. */
-  | {
+  | ({
       type: "started";
-      pid?: number;
-      startedAt?: string;
       resumed: boolean;
       missing?: readonly string[];
       /** Holder of the process's pipes; absent if this server holds them. */
       shim?: ShimRef;
       /** Environment record of the start; absent for the server's own. */
       environmentId?: string;
-    }
+    } & ProcessIdentity)
   /**
    * Replaces `started` for a process that ran before. `lost`: number of its lines, partial text excluded, that can no longer be
    * read. `environmentId`: record that its shim has given back.
@@ -165,7 +163,7 @@ export interface AgentReattach extends AgentStart {
 
 /**
  * Relation of a process to this server after the owner of the process died. `ours`: this server may attach; `theirs`: another
- * may; `gone`: none can.
+ * may; `gone`: none can, as for every process of another machine, whose shim has ended it with the lease of its node.
  */
 export type ShimRelation = "ours" | "theirs" | "gone";
 
@@ -174,11 +172,9 @@ export interface PlacedSession extends Readonly<Pick<AgentStart, "environmentId"
   readonly options: Pick<SessionOptions, "cwd" | "env">;
 }
 
-/** Facts about a process whose owner died. `startedAt`, in the system's own unit, tells a reused pid apart. */
-export interface Leftover {
-  processTag: string;
-  pid?: number;
-  startedAt?: string;
+/** A process whose owner died. */
+export interface Leftover extends ProcessIdentity {
+  readonly processTag: string;
 }
 
 /** A session found by its transcript. */
@@ -294,6 +290,11 @@ export interface AgentRuntime {
   endLeftover(leftover: Leftover): Promise<void>;
   /** Ends all leftover processes of dead servers of this store, recorded or not. Resolves with the number of processes. */
   endAllLeftovers(): Promise<number>;
+  /**
+   * Gives the processes of this runtime `forMs` from now, unless another call follows. Their shims then end them, also if this
+   * server is dead or frozen. Never called for a store of one machine, whose processes have no such limit.
+   */
+  leaseRenewed(forMs: number): void;
   /** Resolves once no process of this runtime is left. The caller has called `stop` before, so the time is bounded. */
   drain(): Promise<void>;
 }

@@ -114,6 +114,14 @@ export function isLoss(error: unknown): boolean {
   return error instanceof Error && "isLoss" in error && error.isLoss === true;
 }
 
+/**
+ * True if the store cannot be reached at present (`isOutage`), as during a failover. A write may have been stored. The owner of
+ * a session repeats its writes until its lease ends, and the work goes on meanwhile.
+ */
+export function isOutage(error: unknown): boolean {
+  return error instanceof Error && "isOutage" in error && error.isOutage === true;
+}
+
 /** Returns `record`. Throws INTERNAL if `record` is unreadable. */
 export function requireReadable<T extends Pick<SessionRecord, "id" | "unreadable">>(record: T): T {
   const { id: sessionId, unreadable } = record;
@@ -147,7 +155,8 @@ export interface SessionRows {
 export interface SessionLog {
   /**
    * Stores state and events in one transaction; visible to readers only once durable. Throws `FencedError`, and `ConflictError`
-   * if an entry in `ledger` has changed.
+   * if an entry in `ledger` has changed. With `machines`: rejects with an outage (`isOutage`) while the store cannot be reached,
+   * and a repetition of an append that was stored all the same is a no-op.
    */
   append(lease: Lease, change: Append): Promise<void>;
   /**
@@ -161,11 +170,15 @@ export interface SessionLog {
 
 /** Living nodes, and the sessions owned by each. */
 export interface SessionLeases {
-  /** Renews this node's lease. Without a renewal within `ttlMs`, its sessions go to the next node that claims them. */
-  heartbeat(ttlMs: number): Promise<void>;
+  /**
+   * Renews this node's lease. Without a renewal within `ttlMs`, its sessions go to the next node that claims them. Resolves with
+   * true if the former lease had run out, so that others may have claimed its sessions; always false without `machines`.
+   */
+  heartbeat(ttlMs: number): Promise<boolean>;
   /**
    * Returns `undefined` if another living node owns the session, there is no session, or this node's lease has run out. Binds a
-   * session placed by labels to this node, if this node has them.
+   * session placed by labels to this node, if this node has them. A node of this machine is dead once its process has exited,
+   * any other only once its lease has run out.
    */
   claim(id: string): Promise<Lease | undefined>;
   release(lease: Lease): Promise<void>;

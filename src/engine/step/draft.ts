@@ -6,6 +6,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Decision, PermissionMode } from "../../domain/permission.ts";
 import type { Reach } from "../../domain/attendance.ts";
+import type { ProcessIdentity } from "../../domain/process.ts";
 import type { Receipt, Snapshot } from "../../domain/receipt.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -79,7 +80,7 @@ export type Effect =
   /** Go on with the process of a dead owner. */
   | { type: "reattach"; processId: string }
   /** End the leftover process of a dead owner. Later effects wait until it is gone. */
-  | { type: "end-leftover"; processId: string; pid?: number; startedAt?: string }
+  | { type: "end-leftover"; processId: string; process: ProcessIdentity }
   /** The event holds the text of the prompt. `partlyDone`: the prompt ran before, but Claude Code has no record of the run. */
   | { type: "push"; promptId: string; eventId: number; partlyDone?: true }
   /** Send the request that the API has refused at a limit once more. */

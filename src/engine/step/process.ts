@@ -1,3 +1,4 @@
+import { identityOf } from "../../domain/process.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
 import type { QueuedPrompt, Turn } from "../../domain/running-turn.ts";
 import type { AgentSignal } from "../ports.ts";
@@ -65,12 +66,12 @@ function onAdmitted(draft: Draft): void {
   if (turn) turn.clock.silentMs = 0;
 }
 
-function onStarted(draft: Draft, { environmentId, missing, pid, resumed, shim, startedAt }: SignalOf<"started">): void {
+function onStarted(draft: Draft, { environmentId, missing, resumed, shim, ...started }: SignalOf<"started">): void {
   const { lastTurnEventId, origin, process } = draft.state;
   if (process.phase === "none") return;
   delete process.waiting;
-  const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-  Object.assign(process, known, shim && { shim });
+  const { pid } = started;
+  Object.assign(process, identityOf(started), shim && { shim });
   noteEnvironment(draft.state, environmentId);
   emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });
   if (!resumed && (lastTurnEventId !== null || origin)) {
@@ -288,7 +289,6 @@ function endLost(draft: Draft, error: string): void {
   draft.state.savedCostUsd = savedCostUsd;
 }
 
-function endLeftover({ effects }: Draft, { id, pid, startedAt }: RunningProcess): void {
-  const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-  effects.push({ type: "end-leftover", processId: id, ...known });
+function endLeftover({ effects }: Draft, process: RunningProcess): void {
+  effects.push({ type: "end-leftover", processId: process.id, process: identityOf(process) });
 }

@@ -112,6 +112,7 @@ export class SqliteBackend implements SessionBackend {
       this.#liveness.noteRenewal(ttlMs, since);
       // Looks at the leases of other nodes, too: the time since an expiry counts from the first look.
       await this.#livingNodes();
+      return false;
     },
 
     claim: async (id) => {

@@ -12,10 +12,12 @@ async function turns(): Promise<void> {
 export class ManualClock implements Clock {
   #tick = 0;
   #setBy = 0;
+  #slept = 0;
   readonly #alarms = new Set<{ due: number; callback: () => void }>();
 
   now = (): number => T0 + this.#tick + this.#setBy;
   tick = (): number => this.#tick;
+  elapsed = (): number => this.#tick + this.#slept;
 
   after = (ms: number, callback: () => void): (() => void) => {
     const alarm = { due: this.#tick + ms, callback };
@@ -26,6 +28,12 @@ export class ManualClock implements Clock {
   /** Sets the system clock or lets the machine sleep: `tick` does not advance. */
   set(byMs: number): void {
     this.#setBy += byMs;
+  }
+
+  /** Freezes the node, or lets the machine sleep: only `now` and `elapsed` advance. */
+  freeze(ms: number): void {
+    this.#setBy += ms;
+    this.#slept += ms;
   }
 
   /** Advances while the nodes live: before and after each step of at most 5 s, due work gets turns of the event loop. */

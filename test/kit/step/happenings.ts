@@ -227,7 +227,7 @@ export function applyHappening(walk: Walk, { what, pick, afterMs, ofOldProcess }
 function missingSignals({ state: { process, turn } }: Walk, what: string, pick: number): AgentSignal[] {
   if (process.phase !== "starting" || BEFORE_START.has(what)) return [];
   const missing = turn?.prompt && pick % 3 === 0 ? { missing: [turn.prompt.promptId] } : {};
-  const known = { pid: pick, startedAt: "77", ...(pick % 3 > 0 && { shim: SHIM }) };
+  const known = { pid: pick, startedAt: "77", host: "m", ...(pick % 3 > 0 && { shim: SHIM }) };
   const started = { type: "started", resumed: pick % 2 === 0, ...known, ...missing } as const;
   const first = process.pid === undefined ? [started] : [];
   return BEFORE_READY.has(what) ? first : [...first, { type: "ready" }];

@@ -140,6 +140,9 @@ export class ScriptedRuntime implements AgentRuntime {
   /** Leftovers of a dead owner that the engine ended; `mayEnd` resolves when that has succeeded. */
   readonly leftovers: Leftover[] = [];
   mayEnd: Promise<void> = Promise.resolve();
+  /** Times given by `leaseRenewed`. */
+  readonly leases: number[] = [];
+  leaseRenewed = (forMs: number): void => void this.leases.push(forMs);
   identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
 
   /** Account of every environment record. */
@@ -229,7 +232,14 @@ export class ScriptedRuntime implements AgentRuntime {
   spares = { available: 0, retire: async (): Promise<void> => Promise.resolve() };
   start = (request: AgentStart): ScriptedProcess => {
     const shim = this.shim && { shim: this.shim };
-    const started = { type: "started", pid: 4711, startedAt: "77", resumed: !request.first, ...shim } as const;
+    const started = {
+      type: "started",
+      pid: 4711,
+      startedAt: "77",
+      host: "m",
+      resumed: !request.first,
+      ...shim,
+    } as const;
     return this.#have(new ScriptedProcess(request, this.hangs ? [] : [started]));
   };
   drain = async (): Promise<void> => {

@@ -44,7 +44,7 @@ export class TestNode {
     this.engine = createEngine({
       backend,
       runtime: this.runtime,
-      clock: { now: () => clock.now(), tick: () => clock.tick(), after },
+      clock: { now: () => clock.now(), tick: () => clock.tick(), elapsed: () => clock.elapsed(), after },
       log: { debug: silent, info: silent, warn: complain, error: complain },
       mask,
       receipts,

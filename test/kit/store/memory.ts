@@ -34,9 +34,9 @@ export function memoryStore({ tick }: Pick<Clock, "tick">): { connect(nodeId: st
     );
     const self = { nodeId, process: { pid: 1, startedAt: nodeId }, isRunning, clock: { now: tick, tick } };
     const node: SessionBackend = new SqliteBackend(self, access, new SharedChanges(access, all));
-    const heartbeat = async (ttlMs: number): Promise<void> => {
+    const heartbeat = async (ttlMs: number): Promise<boolean> => {
       leaseEnds.set(nodeId, tick() + ttlMs);
-      await node.leases.heartbeat(ttlMs);
+      return node.leases.heartbeat(ttlMs);
     };
     return { ...node, leases: { ...node.leases, heartbeat } };
   };
