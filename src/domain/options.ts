@@ -5,6 +5,7 @@ import { AgentDefinition } from "./options/agents.ts";
 import { McpServer } from "./options/mcp-servers.ts";
 import { Sandbox } from "./options/sandbox.ts";
 import { PermissionMode } from "./permission.ts";
+import { Labels } from "./place.ts";
 import { Verify, VerifyOption } from "./verification.ts";
 import { OnLimit, Priority } from "./waiting.ts";
 
@@ -101,6 +102,13 @@ export const AdvancedOptions = z.strictObject({
     "at a limit of the plan or the operator: end the turn, or wait and go on. Default: the operator's (report)",
   ),
   priority: Priority.exactOptional().describe("background: yield to all other sessions. Default: normal"),
+  node: z
+    .string()
+    .min(1)
+    .max(100)
+    .exactOptional()
+    .describe("node of the store to run on. Default: the node that is called"),
+  labels: Labels.exactOptional().describe("labels of the nodes that may run it. Default: none"),
   profile: z.string().min(1).max(100).exactOptional().describe("profile of the operator to start with. Default: none"),
   sessionInitTimeoutMs: z
     .number()

@@ -161,6 +161,11 @@ export function isAtWork({ process, turn }: SessionState): boolean {
   return turn !== null || process.phase !== "none";
 }
 
+/** True if only another node can go on with the session, so that this one need not own it. */
+export function waitsForNode({ process, waiting }: SessionState): boolean {
+  return waiting?.kind === "workspace" && process.phase === "none";
+}
+
 export function initialState(at: number): SessionState {
   return {
     lastEventId: 0,

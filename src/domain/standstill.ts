@@ -26,6 +26,7 @@ export function waitingText(state: SessionState): string {
     plan_reserve: `waits, because the rest of the ${name} is reserved (planReserve)${end}`,
     budget: `waits, because the money of the day is spent or reserved${end}`,
     environment: `waits for a client with the configuration folder and the account of the session${end}`,
+    workspace: "waits for a node that has the folder of the session",
     slot: "waits for a slot (--max-live)",
   };
   return sentences[kind];

@@ -3,10 +3,10 @@ import { z } from "zod";
 /**
  * Reason why the work of a session stands still. `usage_limit`: the API has refused a request until the window resets;
  * `plan_reserve`: the operator keeps the rest of the window; `budget`: the money of the day is spent or reserved; `environment`:
- * no client of the session's identity is connected, whose environment the next process needs; `slot`: all slots for processes
- * are in use.
+ * no client of the session's identity is connected, whose environment the next process needs; `workspace`: no node that begins
+ * turns has the folder of the session; `slot`: all slots for processes are in use.
  */
-export const WaitingKind = z.enum(["usage_limit", "plan_reserve", "budget", "environment", "slot"]);
+export const WaitingKind = z.enum(["usage_limit", "plan_reserve", "budget", "environment", "workspace", "slot"]);
 export type WaitingKind = z.infer<typeof WaitingKind>;
 
 /** Wait recorded in the state of a session. A wait for a slot is derived from the process. */

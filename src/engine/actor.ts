@@ -2,12 +2,12 @@ import { changedInputOf, NO_ANSWER, NO_ENVIRONMENT, type Command, type CommandRe
 import type { Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { isAtWork, type SessionState } from "../domain/session.ts";
+import { isAtWork, waitsForNode, type SessionState } from "../domain/session.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { EffectRunner } from "./effects.ts";
 import { logWriteRefusal, messageOf } from "./ports/store.ts";
 import { readKnown, storeReports } from "./session/limits-reader.ts";
-import { refusalAtOwner } from "./session/check-prompt.ts";
+import { refusalAtOwner, refusalFromAfar } from "./session/check-prompt.ts";
 import { ConflictError, FencedError, isLoss, StoreTroubleError } from "./ports.ts";
 import { nextDeadline, stepAll, TRACELESS, type Arrival, type Happening, type Step } from "./step.ts";
 import { lineOf, looksUnchanged } from "./step/time.ts";
@@ -57,7 +57,7 @@ export class SessionActor {
     void this.#readInbox();
     this.#storedLine = lineOf(session.state);
     // A recorded process was left by a former owner, because this owner has started none yet.
-    if (isAtWork(session.state)) this.#post(session.takenOver);
+    if (session.takenOver && isAtWork(session.state)) this.#post(session.takenOver);
     else this.#setTimer();
   }
 
@@ -65,8 +65,9 @@ export class SessionActor {
     const changed = changedInputOf(command);
     // Reads the file system and asks Claude Code. An answer that arrives meanwhile counts first.
     const judgement = changed && (await this.#runner.judge(changed.requestId, changed.input));
+    const unable = (await refusalFromAfar(this.#context, this.#session, command)) ?? this.#trouble;
     if (this.#gone || this.#leaving) return NO_ANSWER;
-    if (this.#trouble) return { ok: false, refusal: this.#trouble };
+    if (unable) return { ok: false, refusal: unable };
     const refusal = refusalAtOwner(command, { ...this.#context, session: this.#session, state: this.#state });
     if (refusal === NO_ENVIRONMENT && !isAtWork(this.#state)) void this.#release();
     if (refusal) return refusal;
@@ -122,7 +123,8 @@ export class SessionActor {
 
   async #release(): Promise<void> {
     this.#leave();
-    await this.#context.backend.leases.release(this.#session.lease).catch((error: unknown) => this.#warn(error));
+    const { placement } = this.#context;
+    await placement.release(this.#session.lease, this.#state).catch((error: unknown) => this.#warn(error));
   }
 
   #post(happening: Happening): void {
@@ -141,8 +143,8 @@ export class SessionActor {
     }
     this.#draining = undefined;
     if (this.#gone) return;
-    // A session without work needs no owner: the node that gets its next command claims it.
-    if (isAtWork(this.#state)) this.#setTimer();
+    // A session without work here needs no owner: the node that gets its next command claims it.
+    if (isAtWork(this.#state) && !waitsForNode(this.#state)) this.#setTimer();
     else void this.#release();
   }
 

@@ -98,6 +98,16 @@ export function repeatEvery(
   };
 }
 
+/** Resolves with `work`, or with `undefined` as soon as `signal` aborts. Leaves no listener at `signal`. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  if (signal.aborted) return undefined;
+  const done = new AbortController();
+  const aborted = new Promise<undefined>((resolve) => {
+    signal.addEventListener("abort", () => resolve(undefined), { signal: done.signal });
+  });
+  return Promise.race([work, aborted]).finally(() => done.abort());
+}
+
 export const systemClock: Clock = new AwakeClock({
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -4,15 +4,17 @@ import { isNested } from "./policy/gate.ts";
 import { AttendReporter } from "./session/attend-reporter.ts";
 import { createReader, type SessionReader } from "./session/readers.ts";
 import { promptRefusal } from "./session/check-prompt.ts";
-import type { SessionDefaults } from "./session/records.ts";
+import { completePlan, type SessionDefaults } from "./session/records.ts";
 import { startRetention, type Retention } from "./retention.ts";
+import { followOffers, Placement } from "./placement.ts";
 import { Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionRecord } from "./ports.ts";
 import { Suspending } from "./suspending.ts";
 import { judgeTakeover, Recovery } from "./recovery.ts";
 
 /** `Operator` has the server's own terms: for recovery, and for work that no client has sent. */
-export interface EngineOptions extends Omit<OwnershipOptions, "limiter" | "objectionToStart">, SessionDefaults {
+export interface EngineOptions
+  extends Omit<OwnershipOptions, "limiter" | "objectionToStart" | "placement">, SessionDefaults {
   readonly processLimits: ProcessLimits;
   readonly retention: Retention;
   /** True to announce this node to other users of the store at start, not with the first session. */
@@ -25,6 +27,7 @@ export interface EngineOptions extends Omit<OwnershipOptions, "limiter" | "objec
 export class EngineNode {
   readonly options: EngineOptions;
   readonly limiter: ProcessLimiter;
+  readonly placement: Placement;
   readonly ownership: Ownership;
   readonly suspending: Suspending;
   /** Sessions as recorded, for a server inside a session, which attends to none. */
@@ -47,8 +50,11 @@ export class EngineNode {
     const connectionOf = (sessionId: string) => this.connectionOf(sessionId);
     const stateOf = (sessionId: string) => this.ownership.stateOf(sessionId);
     this.limiter = new ProcessLimiter({ ...options, suspend, connectionOf, stateOf });
-    const takenOver = async (record: SessionRecord) => judgeTakeover(record, { ...options, objectionToStart });
-    this.ownership = new Ownership({ ...options, limiter: this.limiter, objectionToStart }, takenOver);
+    this.placement = new Placement(options);
+    const takenOver = async (record: SessionRecord) =>
+      judgeTakeover(await completePlan(options, record), { ...options, objectionToStart });
+    const own = { ...options, limiter: this.limiter, placement: this.placement, objectionToStart };
+    this.ownership = new Ownership(own, takenOver);
     options.runtime.environments.keepWhile((sessionId) => this.ownership.isBusy(sessionId));
     this.suspending = new Suspending(options, this.ownership);
     const recovery = new Recovery({ ...options, ownership: this.ownership });
@@ -61,7 +67,12 @@ export class EngineNode {
     if (watches === false || isNested(options.gate)) return;
     const watch = () => {
       if (this.#isStopping) return;
-      this.#stopRounds = [recovery.watch(retention.everyMs), startRetention(options, retention)];
+      const take = async (record: SessionRecord) => this.#takeOffer(record);
+      this.#stopRounds = [
+        recovery.watch(retention.everyMs),
+        startRetention(options, retention),
+        followOffers(options, take),
+      ];
     };
     if (watches === true) watch();
     else void watches.then(watch);
@@ -105,6 +116,16 @@ export class EngineNode {
 
   async takeUnattended(principal: Principal): Promise<SessionRecord[]> {
     return this.#attendance.take(await this.serviceReader.list({ principal, limit: RECENT }));
+  }
+
+  /**
+   * Takes an offered session. One for any node of some labels is left to others without a slot here, or without its folder.
+   */
+  async #takeOffer(record: SessionRecord): Promise<void> {
+    const { options } = this;
+    const isForAny = record.place !== undefined && "labels" in record.place;
+    if (isForAny && !((await this.limiter.hasSlot()) && (await completePlan(options, record)).state.identity)) return;
+    await this.ownership.claim(record);
   }
 
   /** Begins nothing more. Running turns have `graceMs` to end; then they are recorded as interrupted by shutdown. */

@@ -32,6 +32,7 @@ import {
   continueCommand,
   controlCommand,
   promptCommand,
+  requireHere,
   verifyCommand,
   withEnvironment,
 } from "./session/build-command.ts";
@@ -40,11 +41,11 @@ import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
 import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
 import { optionsOfProfile, withProfile } from "./session/profile.ts";
-import { createWithinLimits, deleteIfBusy } from "./session/limits-reader.ts";
+import { createWithinLimits, deleteIfRefused } from "./session/limits-reader.ts";
 import { readUse } from "./session/use.ts";
 import { createCommandOperations, type AcceptedReply } from "./session/command-operations.ts";
 import { createNestedEngine, createReaderEngine } from "./session/readers.ts";
-import { checkPrompt } from "./session/check-prompt.ts";
+import { environmentFor } from "./session/check-prompt.ts";
 import { keyObjection } from "./step/keys.ts";
 import { checkIdentity } from "./session/environment.ts";
 import { requireReadable, type SessionQuery, type SessionRecord, type WorkTree } from "./ports.ts";
@@ -67,7 +68,7 @@ const SERVICE_COMMANDS: ReadonlySet<Command["kind"]> = new Set(["delivered", "pa
 
 class SessionEngine implements Engine {
   readonly #node: EngineNode;
-  readonly #options: EngineOptions;
+  readonly #options: EngineOptions & Pick<EngineNode, "placement">;
   readonly #connection: Connection | undefined;
   readonly #readers: ReturnType<EngineNode["createReaders"]>;
   readonly #readerEngine: Engine;
@@ -75,7 +76,7 @@ class SessionEngine implements Engine {
 
   constructor(node: EngineNode, options: EngineOptions, connection: Connection | undefined) {
     this.#node = node;
-    this.#options = options;
+    this.#options = { ...options, placement: node.placement };
     this.#connection = connection;
     this.#readers = node.createReaders(connection?.named);
     this.#readerEngine = createReaderEngine(this, this.#readers.recorded);
@@ -156,7 +157,7 @@ class SessionEngine implements Engine {
     // A retry sends the prompt only if the first try died before sending. A second adopter of a transcript sends its own.
     if (created || record.state.lastEventId === 0 || record.id === session.id) {
       const sent = this.#command(command, record, created);
-      await (created ? deleteIfBusy(this.#options, record.id, sent) : sent);
+      await (created ? deleteIfRefused(this.#options, session, sent) : sent);
     }
     return { sessionId: record.id, cursor: 1 };
   }
@@ -197,6 +198,7 @@ class SessionEngine implements Engine {
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
     const record = requireReadable(await this.#readers.recorded.get(principal, sessionId));
+    await requireHere(this.#options.placement, record, "action");
     return this.#options.runtime.workTree(placedSession(this.#options, record));
   }
 
@@ -275,14 +277,11 @@ class SessionEngine implements Engine {
 
   /** `isPlanned`: the start was checked just now, at the creation of the session. */
   async #command(command: Command, record: SessionRecord, isPlanned = false): Promise<AcceptedReply> {
-    if (startsWork(command, record)) {
-      this.#refuseWhileStopping();
-      const { environmentId } = this.#options;
-      const found = isPlanned ? environmentId : await checkPrompt(this.#options, this.#node.ownership, record);
-      this.#node.countFor(record.id, this.#connection?.id);
-      return this.#send(withEnvironment(command, found), record);
-    }
-    return this.#send(command, record);
+    if (!startsWork(command, record)) return this.#send(command, record);
+    this.#refuseWhileStopping();
+    const found = await environmentFor(this.#options, this.#node.ownership, { isPlanned, record });
+    this.#node.countFor(record.id, this.#connection?.id);
+    return this.#send(withEnvironment(command, found), record);
   }
 
   async #send(command: Command, record: SessionRecord): Promise<AcceptedReply> {

@@ -1,14 +1,22 @@
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { Reach } from "../domain/attendance.ts";
-import type { SessionState } from "../domain/session.ts";
+import { waitsForNode, type SessionState } from "../domain/session.ts";
 import { SessionActor } from "./actor.ts";
-import type { ActorContext, ActorSession } from "./actor-context.ts";
+import { unlessAborted } from "./clock.ts";
+import type { ActorContext, ActorSession, TakeoverTerms } from "./actor-context.ts";
 import { gateUnder, type Operator, policyAtOwner, type ServerTerms } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
 import type { WhileUnattended } from "./policy/policy.ts";
 import { refuseUnclaimable, whyGone } from "./shim-relation.ts";
-import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
+import {
+  isLoss,
+  NoAnswerError,
+  StoreTroubleError,
+  type Lease,
+  type SessionRecord,
+  type ShimRelation,
+} from "./ports.ts";
 
 /** Length of a lease, ms. A node that does not renew its lease in time loses its sessions. */
 const LEASE_MS = 30_000;
@@ -37,17 +45,6 @@ interface ReachSource {
   readonly reach: (sessionId: string) => Reach;
   /** Registers a listener for sessions with a changed `reach`. */
   readonly onReach: (listener: (sessionId: string) => void) => void;
-}
-
-/** Terms on which this node goes on with a session. */
-export interface TakeoverTerms {
-  readonly record: SessionRecord;
-  /** True if a turn without a recorded process may be started here. */
-  readonly mayStart: boolean;
-  /** Environment record for the start. */
-  readonly environmentId?: string;
-  /** Reason why a lost turn is not started again, a sentence for people. */
-  readonly why?: string;
 }
 
 /** Owns the sessions of this node, and sends commands to the owners of all others. */
@@ -207,13 +204,14 @@ export class Ownership {
   }
 
   async #tryClaim(record: SessionRecord): Promise<SessionActor | undefined> {
-    const { backend, log, runtime } = this.#options;
+    const { backend, log, placement, runtime } = this.#options;
     // A claim would take the session even from this node's own actor, after its lease has lapsed during sleep of the machine.
     const own = this.#actors.get(record.id);
     if (own) return own;
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (isForeign || this.#leaving.signal.aborted) return undefined;
     await refuseUnclaimable(record, runtime);
+    if (await placement.passesOn(record)) return undefined;
     await this.ensureLease();
     const lease = await backend.leases.claim(record.id);
     const current = lease && (await backend.rows.get(record.id));
@@ -224,11 +222,20 @@ export class Ownership {
       throw error;
     });
     if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
-    const why = shim === "gone" ? await whyGone(current, runtime) : undefined;
     if (shim === "ours") return this.#own(lease, current, { type: "attached" });
+    return this.#takeOver(lease, current, shim);
+  }
+
+  async #takeOver(lease: Lease, current: SessionRecord, shim: ShimRelation): Promise<SessionActor | undefined> {
+    const { backend, placement, runtime } = this.#options;
+    const why = shim === "gone" ? await whyGone(current, runtime) : undefined;
+    const isAway = (await placement.whyAway(current.place)) !== undefined;
+    // Waits on for its node, unless the command to come ends the wait.
+    if (isAway && waitsForNode(current.state)) return this.#own(lease, current, undefined);
     // `asTakenOver` may wait for a client of the session. If this server ends meanwhile, the session is left to the next
     // server.
-    const takenOver = await unlessAborted(this.#asTakenOver(current), this.#leaving.signal);
+    const terms = isAway ? Promise.resolve({ record: current, mayStart: false }) : this.#asTakenOver(current);
+    const takenOver = await unlessAborted<TakeoverTerms>(terms, this.#leaving.signal);
     if (!takenOver) {
       await backend.leases.release(lease);
       return undefined;
@@ -241,13 +248,13 @@ export class Ownership {
   #own(lease: Lease, record: SessionRecord, takenOver: ActorSession["takenOver"]): SessionActor {
     const { clock, unattended } = this.#options;
     const { sessionId } = lease;
-    const { principal, spec } = record;
-    const isAttached = takenOver.type === "attached";
+    const { place, principal, spec } = record;
+    const isAttached = takenOver?.type === "attached";
     // After an attach, keeps the recorded `reach` for `RECONNECT_MS`, because clients of the dead daemon may still reconnect.
     const state = { ...record.state, ...(unattended && !isAttached && { reach: unattended.reach(sessionId) }) };
     const policy = policyAtOwner(this.#options, record, unattended);
     const gate = gateUnder(this.#options, record);
-    const session = { lease, principal, spec, state, takenOver, policy, gate };
+    const session = { lease, principal, spec, place, state, takenOver, policy, gate };
     const actor = new SessionActor(this.#options, session, (lost) => this.#onGone(sessionId, lost));
     this.#actors.set(sessionId, actor);
     this.#lost.delete(sessionId);
@@ -286,14 +293,4 @@ export class Ownership {
 
 function runsTurn({ state: { turn, waiting } }: SessionActor): boolean {
   return turn !== null && waiting === undefined;
-}
-
-/** Resolves with `work`, or with `undefined` as soon as `signal` aborts. Leaves no listener at `signal`. */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  if (signal.aborted) return undefined;
-  const done = new AbortController();
-  const aborted = new Promise<undefined>((resolve) => {
-    signal.addEventListener("abort", () => resolve(undefined), { signal: done.signal });
-  });
-  return Promise.race([work, aborted]).finally(() => done.abort());
 }

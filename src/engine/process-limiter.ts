@@ -87,6 +87,12 @@ export class ProcessLimiter {
     return index === -1 ? undefined : index;
   }
 
+  /** True if a session would get a slot at once. */
+  async hasSlot(): Promise<boolean> {
+    const running = (await this.#atWork()).filter(hasProcess).length;
+    return running < this.#context.processLimits.maxLive;
+  }
+
   /** True if a spare may be kept: half of the slots are for other servers, which do not see spares in the store. */
   async hasFreeSlot(): Promise<boolean> {
     const { processLimits, runtime } = this.#context;

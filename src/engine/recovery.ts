@@ -1,7 +1,7 @@
-import { isAtWork } from "../domain/session.ts";
-import type { ActorContext } from "./actor-context.ts";
+import { isAtWork, waitsForNode } from "../domain/session.ts";
+import type { ActorContext, TakeoverTerms } from "./actor-context.ts";
 import { repeatEvery } from "./clock.ts";
-import type { Ownership, TakeoverTerms } from "./ownership.ts";
+import type { Ownership } from "./ownership.ts";
 import type { Operator } from "./policy/operator.ts";
 import { waitForEnvironment, ENVIRONMENT_GONE } from "./session/environment.ts";
 import { belongsToOtherDaemon } from "./shim-relation.ts";
@@ -12,12 +12,14 @@ import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from 
  * `attached` if this server can go on with the process, otherwise `recovered` (step/process.ts).
  */
 
+/** Number and interval of looks whether another node has taken a session over, ms. */
+const [TAKING_LOOKS, TAKING_LOOK_MS] = [20, 100];
 /** Maximum number of sessions taken over in one sweep. */
 const MAX_TAKEOVERS = 50;
 
-/** True if the state says that the session is at work, but no living server owns the session. */
+/** True if the state says that work of the session is under way, but no living server owns the session. */
 export function isAbandoned({ owner, state }: Pick<SessionRecord, "owner" | "state">): boolean {
-  return owner?.alive !== true && isAtWork(state);
+  return owner?.alive !== true && isAtWork(state) && !waitsForNode(state);
 }
 
 interface TakeoverContext
@@ -47,7 +49,7 @@ export async function judgeTakeover(
 }
 
 interface Dependencies {
-  readonly backend: Pick<SessionBackend, "leases" | "rows">;
+  readonly backend: Pick<SessionBackend, "leases" | "machines" | "rows">;
   readonly clock: Pick<Clock, "after">;
   readonly log: Pick<Logger, "warn">;
   readonly ownership: Pick<Ownership, "claim" | "owns">;
@@ -102,8 +104,19 @@ export class Recovery {
     )
       return found;
     const actor = await ownership.claim(found);
-    await actor?.settled();
+    if (actor) await actor.settled();
+    else if (backend.machines) await this.#untilTaken(found.id);
     return (await backend.rows.get(found.id)) ?? found;
+  }
+
+  /** Waits for the node to which the session was offered, so that a dead turn is not shown as running meanwhile. */
+  async #untilTaken(sessionId: string): Promise<void> {
+    const { backend, clock } = this.#dependencies;
+    for (let look = 0; look < TAKING_LOOKS; look += 1) {
+      const record = await backend.rows.get(sessionId);
+      if (!record || !isAbandoned(record)) return;
+      await new Promise<void>((resolve) => clock.after(TAKING_LOOK_MS, resolve));
+    }
   }
 
   async #takeOverAbandoned(): Promise<void> {
@@ -112,10 +125,16 @@ export class Recovery {
     // Runs takeovers at once, because each may wait for its client. Logs a failed takeover, so that other sessions do not fail
     // with it.
     const takeOver = async (record: SessionRecord) =>
-      this.recovered(record).catch((error: unknown) =>
+      this.#found(record).catch((error: unknown) =>
         log.warn("a session was not taken over", { sessionId: record.id, error: String(error) }),
       );
     await Promise.all(found.map(takeOver));
+  }
+
+  /** Takes over a session of a dead server, or one whose turn waits for a node such as this. */
+  async #found(record: SessionRecord): Promise<void> {
+    if (waitsForNode(record.state)) await this.#dependencies.ownership.claim(record);
+    else await this.recovered(record);
   }
 
   /** Also ends processes that no session has recorded. */

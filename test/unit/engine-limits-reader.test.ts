@@ -24,8 +24,9 @@ async function readFor(batch: readonly Arrival[], state: SessionState = walkTo("
   const keys: string[] = [];
   const runtime = new ScriptedRuntime();
   const ledger = { read: async (all: readonly string[]) => Promise.resolve((keys.push(...all), [])) };
-  const place = { backend: { ledger }, clock: new ManualClock(), runtime };
-  const session = { principal: LOCAL_PRINCIPAL, spec: { cwd: "/repo" }, policy: RESERVE };
+  const placement = { whyAway: async () => Promise.resolve(undefined) };
+  const place = { backend: { ledger }, clock: new ManualClock(), placement, runtime };
+  const session = { place: undefined, principal: LOCAL_PRINCIPAL, spec: { cwd: "/repo" }, policy: RESERVE };
   const { accountId } = await readKnown(place as never, session, state, batch);
   return { accountId, keys };
 }

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Verify } from "../../src/domain/verification.ts";
 import { promptCommand, verifyCommand } from "../../src/engine/session/build-command.ts";
+import { Placement } from "../../src/engine/placement.ts";
 import { planSession } from "../../src/engine/session/records.ts";
 import { OPEN_GATE, OPERATOR } from "../kit/sessions/open-gate.ts";
+import { memoryStore } from "../kit/store/memory.ts";
+import { ManualClock } from "../kit/step/clock.ts";
 import { ScriptedRuntime } from "../kit/step/scripted-runtime.ts";
 import { FakeEngine } from "../kit/tools/fake-engine.ts";
 
@@ -16,6 +19,7 @@ const under = (sandbox: "off" | "required") => ({
   ...OPERATOR,
   gate: { ...OPEN_GATE, sandbox },
   runtime: new ScriptedRuntime(),
+  placement: new Placement({ backend: memoryStore(new ManualClock()).connect("one"), clock: new ManualClock() }),
   defaultVerify,
 });
 const planned = async (cwd: string, sandbox: "off" | "required", own?: Verify) =>

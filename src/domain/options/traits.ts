@@ -113,6 +113,8 @@ export const TRAITS = {
   onLost: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
   onLimit: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
   priority: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
+  node: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
+  labels: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
   // `engine/session/records.ts` checks the caller's right to the profile.
   profile: { ...OPEN, usedBy: "supervision", shown: "sensitive" },
   sessionInitTimeoutMs: { ...OPEN, usedBy: "supervision", shown: "sensitive" },

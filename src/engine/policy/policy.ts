@@ -141,7 +141,10 @@ export function policyOf(
   const {
     callerApproves: sessionApproves = "all",
     cwd,
+    // `Placement` reads `labels` and `node`.
+    labels: _labels,
     maxBudgetUsd: budgetUsd,
+    node: _node,
     onLimit,
     onLost = "report",
     permissionRequestTimeoutMs: requestTimeoutMs,

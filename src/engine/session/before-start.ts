@@ -79,7 +79,7 @@ export class EnvironmentSearch {
     runtime.environments.hold(sessionId, environmentId);
     const refusal = await backend.rows
       .get(sessionId)
-      .then(async (record) => record && objectionToStart(record, environmentId))
+      .then(async (record) => record && (await objectionToStart(record, environmentId))?.message)
       .catch(messageOf);
     return { environmentId, ...(refusal !== undefined && { refusal }) };
   }

@@ -18,6 +18,7 @@ import type { AttachmentSource } from "../../domain/prompt.ts";
 import type { Caller, Principal } from "../../domain/principal.ts";
 import { checkLocalCommand } from "../../security/local-commands.ts";
 import type { AnswerRequest, ContinueRequest, PromptRequest, VerifyRequest } from "../api.ts";
+import type { Placement } from "../placement.ts";
 import { boundOf, decisionWithin, checkModeWithin } from "../policy/bound.ts";
 import { checkAnswers, checkDecision, checkMode } from "../policy/gate.ts";
 import { gateUnder, ownPolicy, placedSession, type Operator } from "../policy/operator.ts";
@@ -27,6 +28,7 @@ import { checkSameProfile } from "./profile.ts";
 /** Builds commands for the owner of a session from requests of callers, and checks them before they are sent. */
 
 interface Dependencies extends Operator {
+  readonly placement: Pick<Placement, "whyAway">;
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
 }
@@ -125,6 +127,7 @@ export async function answerCommand(
   const asked = await readRequest(dependencies.backend, record, requestId);
   if (asked && requested.behavior === "allow") checkAnswered(asked.request, requested.updatedInput);
   const { decision: bounded, withheld } = decisionWithin(requested, bound);
+  if (opensFolders(bounded)) await requireHere(dependencies.placement, record, "updatedPermissions");
   const decision = await resolveFolders(dependencies.runtime, placedSession(dependencies, record), bounded);
   const forSession = request.decision === "allow_for_session";
   const remember = forSession && asked ? rememberedBy(asked) : undefined;
@@ -190,6 +193,21 @@ function decisionOf(request: AnswerRequest): Decision {
   };
 }
 
+function opensFolders(decision: Decision): boolean {
+  if (decision.behavior === "deny") return false;
+  return decision.updatedPermissions?.some(({ type }) => type === "addDirectories") ?? false;
+}
+
+/** Throws INVALID_ARGUMENT for a session whose folders only another machine can see. */
+export async function requireHere(
+  placement: Pick<Placement, "whyAway">,
+  { place }: Pick<SessionRecord, "place">,
+  field: string,
+): Promise<void> {
+  const away = await placement.whyAway(place);
+  if (away !== undefined) throw invalidArgument(field, `folders can be read on their own node only. ${away}`);
+}
+
 /**
  * Checks the folders that the answer opens to Claude Code, by the rules for a session's own folders. Replaces them by real
  * paths.
@@ -228,12 +246,19 @@ export function controlCommand(
   return { id: randomUUID(), principal, kind: "control", data: { ...data, ...decides } };
 }
 
-/** Adds the environment record for the Claude Code process that `command` may start. */
-export function withEnvironment(command: Command, environmentId: string): Command {
-  if (command.kind === "prompt") return { ...command, data: { ...command.data, environmentId } };
-  if (command.kind === "verify") return { ...command, data: { ...command.data, environmentId } };
-  if (command.kind === "continue") return { ...command, data: { ...command.data, environmentId } };
-  if (command.kind === "queue") return { ...command, data: { ...command.data, environmentId } };
-  if (command.kind === "control") return { ...command, data: { ...command.data, environmentId } };
+/** Sets the environment record for the Claude Code process that `command` may start; `undefined` for one of the owner's choice. */
+export function withEnvironment(command: Command, environmentId: string | undefined): Command {
+  if (command.kind === "prompt") return { ...command, data: withRecord(command.data, environmentId) };
+  if (command.kind === "verify") return { ...command, data: withRecord(command.data, environmentId) };
+  if (command.kind === "continue") return { ...command, data: withRecord(command.data, environmentId) };
+  if (command.kind === "queue") return { ...command, data: withRecord(command.data, environmentId) };
+  if (command.kind === "control") return { ...command, data: withRecord(command.data, environmentId) };
   return command;
+}
+
+function withRecord<D extends { environmentId?: string }>(data: D, environmentId: string | undefined): D {
+  const copy = { ...data };
+  if (environmentId === undefined) delete copy.environmentId;
+  else copy.environmentId = environmentId;
+  return copy;
 }

@@ -1,8 +1,9 @@
-import type { Refusal } from "../../domain/error.ts";
+import { AppError, type Refusal } from "../../domain/error.ts";
 import { NO_ENVIRONMENT, type Command, type CommandOf, type CommandReply } from "../../domain/command.ts";
 import { optionsOf, type SessionState } from "../../domain/session.ts";
 import type { ActorContext, ActorSession } from "../actor-context.ts";
-import { checkSession } from "../policy/gate.ts";
+import type { Placement } from "../placement.ts";
+import { checkSession, startsWork } from "../policy/gate.ts";
 import { policyOfModes, policyOfTurn } from "../policy/turn-policy.ts";
 import { checkRules, gateUnder, objectionTo, policyFor, type Operator, type ServerTerms } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
@@ -51,6 +52,19 @@ export async function checkPrompt(house: PromptCheckContext, owners: Owners, rec
   return environmentId;
 }
 
+/**
+ * Resolves with the environment record for work in the session; `undefined` for a session of another machine, whose server checks
+ * the start. `isPlanned`: the start was checked just now, at the creation of the session.
+ */
+export async function environmentFor(
+  { placement, ...house }: PromptCheckContext & { readonly placement: Pick<Placement, "whereabouts"> },
+  owners: Owners,
+  { isPlanned, record }: { readonly isPlanned: boolean; readonly record: SessionRecord },
+): Promise<string | undefined> {
+  if ((await placement.whereabouts(record.place)) !== "here") return undefined;
+  return isPlanned ? house.environmentId : checkPrompt(house, owners, record);
+}
+
 /** Returns the environment record of the running process, as far as this server knows it. */
 function presentEnvironment(
   { environmentId, runtime }: PromptCheckContext,
@@ -62,8 +76,12 @@ function presentEnvironment(
 }
 
 /** Resolves with the reason why the session may not continue here, or `undefined`. */
-export async function promptRefusal(...about: Parameters<typeof checkPrompt>): Promise<string | undefined> {
-  return checkPrompt(...about).then(() => undefined, messageOf);
+export async function promptRefusal(...about: Parameters<typeof checkPrompt>): Promise<Refusal | undefined> {
+  return checkPrompt(...about).then(() => undefined, refusalOf);
+}
+
+function refusalOf(error: unknown): Refusal {
+  return { code: error instanceof AppError ? error.code : "INTERNAL", message: messageOf(error) };
 }
 
 /** The owner of a session, with its present state. */
@@ -115,4 +133,30 @@ function hasEnvironmentFor({ environmentId = "" }: CommandOf<"prompt">["data"], 
   const { process, turn } = state;
   if (turn || state.closed || process.phase === "starting" || process.phase === "live") return true;
   return findEnvironment(environments, { ...session, state }, environmentId) !== undefined;
+}
+
+/** Environment record of commands from other machines: the server's own. */
+const OWN = "";
+
+/**
+ * Returns the refusal of a command that this node cannot carry out: work in a session that runs elsewhere, or a start that the
+ * sender could not check, because the folder is on this node only. Prompts for elsewhere pass, and wait.
+ */
+export async function refusalFromAfar(
+  { backend, objectionToStart, placement }: Pick<ActorContext, "backend" | "objectionToStart" | "placement">,
+  { lease: { sessionId }, place }: Pick<ActorSession, "lease" | "place">,
+  command: Command,
+): Promise<Refusal | undefined> {
+  if (!backend.machines) return undefined;
+  const away = await placement.whyAway(place);
+  if (away !== undefined) return waits(command) ? undefined : { code: "SESSION_BUSY", message: away };
+  // A server of this machine has checked the start, and names the environment for it.
+  if ("environmentId" in command.data) return undefined;
+  const record = await backend.rows.get(sessionId);
+  return record && startsWork(command, record) ? objectionToStart(record, OWN) : undefined;
+}
+
+/** True for a command that starts no process at once. */
+function waits({ kind }: Command): boolean {
+  return kind !== "control" && kind !== "verify" && kind !== "continue";
 }

@@ -65,9 +65,9 @@ export function requireEnvironment(
 }
 
 /** Throws PERMISSION_DENIED if a process with `now` would go on with a conversation of another identity. */
-export function checkIdentity({ id, state }: Pick<SessionRecord, "id" | "state">, now: Identity): void {
+export function checkIdentity({ id, state }: Pick<SessionRecord, "id" | "state">, now: Identity | undefined): void {
   const { identity: before } = state;
-  if (before && state.process.phase === "none" && !isSameIdentity(now, before)) refuseIdentity(id, before, now);
+  if (now && before && state.process.phase === "none" && !isSameIdentity(now, before)) refuseIdentity(id, before, now);
 }
 
 function refuseIdentity(sessionId: string, before: Identity | undefined, now: Identity | undefined): never {

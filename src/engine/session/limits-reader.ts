@@ -16,7 +16,7 @@ import { mayHoldBack } from "../step/waits.ts";
 import { findEnvironment } from "./environment.ts";
 import { createSession, type Created, deleteClosed, type PlannedSession } from "./records.ts";
 
-/** Reads the entries of the ledger that the next step of a session may need, and stores what its process reports of the plan. */
+/** Reads what the next step of a session may need of the ledger and of its node, and stores what its process reports of the plan. */
 
 interface Session extends Pick<ActorSession, "principal" | "spec"> {
   readonly policy: Pick<Policy, "use">;
@@ -53,13 +53,15 @@ type Place = Pick<ActorContext, "backend" | "clock" | "runtime">;
 
 /** Returns the entries for a step of `batch`. Reads none for messages of a running turn that are no tool calls, to save time. */
 export async function readKnown(
-  place: Place,
-  session: Session,
+  place: Place & Pick<ActorContext, "placement">,
+  session: Session & Pick<ActorSession, "place">,
   state: SessionState,
   batch: readonly Arrival[],
 ): Promise<Known> {
   if (state.turn && batch.every(decidesNothing)) return NOTHING_KNOWN;
-  return readEntries(place, session, { state, wanted: wantedIn(batch, state) });
+  const away = await place.placement.whyAway(session.place);
+  const known = await readEntries(place, session, { state, wanted: wantedIn(batch, state) });
+  return away === undefined ? known : { ...known, away };
 }
 
 /** True for a sign of life, and for a message at which no turn starts, stops or ends. */
@@ -134,18 +136,21 @@ export async function createWithinLimits(place: Owner, session: NewSession, prom
   throw refusal;
 }
 
-/** Deletes a new session again if its prompt is refused, because others have reached a limit of the operator meanwhile. */
-export async function deleteIfBusy(
+/**
+ * Deletes a new session again if its prompt is refused: others have reached a limit of the operator meanwhile, or another machine
+ * cannot start the session.
+ */
+export async function deleteIfRefused(
   place: Pick<Place, "backend" | "clock">,
-  sessionId: string,
+  { id, identity }: Pick<PlannedSession, "id" | "identity">,
   sent: Promise<unknown>,
 ): Promise<void> {
   try {
     await sent;
   } catch (error) {
-    const isRefused = error instanceof AppError && error.code === "SESSION_BUSY";
-    const isEmpty = isRefused && (await place.backend.rows.get(sessionId))?.state.lastEventId === 0;
-    if (isEmpty) await deleteClosed(place, sessionId);
+    const isRefused = error instanceof AppError && (error.code === "SESSION_BUSY" || !identity);
+    const isEmpty = isRefused && (await place.backend.rows.get(id))?.state.lastEventId === 0;
+    if (isEmpty) await deleteClosed(place, id);
     throw error;
   }
 }
@@ -155,6 +160,8 @@ async function firstTurnRefusal(
   { identity, inherited, principal, spec }: NewSession,
   prompt: NewPrompt,
 ): Promise<AppError | undefined> {
+  // The owner on the other machine knows account and budgets, and refuses the prompt itself.
+  if (!identity) return undefined;
   const at = place.clock.now();
   const use = useOf?.({ principal, spec }) ?? UNLIMITED_USE;
   const state = { ...initialState(at), identity, ...inherited };

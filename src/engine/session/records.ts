@@ -2,12 +2,14 @@ import { randomUUID } from "node:crypto";
 import { AppError, invalidArgument, sessionNotFound } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import { TRAITS } from "../../domain/options/traits.ts";
+import type { Place } from "../../domain/place.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { Verify } from "../../domain/verification.ts";
 import type { Identity } from "../../domain/process.ts";
 import { hasSpoken, initialState, optionsOf, type SessionState, SessionStatus } from "../../domain/session.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
+import type { Placement } from "../placement.ts";
 import { policyFor, type Operator, type ServerTerms } from "../policy/operator.ts";
 import {
   type AgentRuntime,
@@ -30,12 +32,15 @@ export interface Beginning {
   readonly inherited: Partial<Pick<SessionState, "origin" | "reportedCostUsd" | "savedCostUsd">>;
   /** Policy of the session to fork or adopt. */
   readonly policy?: SessionPolicy | undefined;
+  /** Place of the session to fork. */
+  readonly place?: Place | undefined;
 }
 
 /** A session that has passed all checks and can be created. */
-export interface PlannedSession extends Pick<Beginning, "inherited" | "spec"> {
+export interface PlannedSession extends Pick<Beginning, "inherited" | "place" | "spec"> {
   readonly id: string;
-  readonly identity: Identity;
+  /** `undefined` for a session on another machine, whose server finds out. */
+  readonly identity: Identity | undefined;
   readonly policy: SessionPolicy;
   /** Sentences on defaults of the operator that do not apply. */
   readonly unused: readonly string[];
@@ -50,19 +55,50 @@ interface Planning extends Operator, SessionDefaults, Pick<ServerTerms, "profile
   readonly runtime: AgentRuntime;
 }
 
-/**
- * Asks the runtime for a plan, and adds the operator's default verification. Throws if the session cannot be started.
- */
+/** Plans a session for the node that will run it. Throws if the session cannot be started. */
 export async function planSession(
+  { placement, ...dependencies }: Planning & { readonly placement: Placement },
+  principal: Principal,
+  beginning: Beginning,
+): Promise<PlannedSession> {
+  const { goesOnWith, inherited, spec } = beginning;
+  const place = beginning.place ?? (await placement.placeOf(spec));
+  const away = await placement.whyAway(place);
+  if (away === undefined) return { ...(await planHere(dependencies, principal, beginning)), place };
+  if ((await placement.whereabouts(place)) === "nowhere") throw new AppError("SESSION_BUSY", away);
+  const isOnDisk = goesOnWith !== undefined || (inherited.origin !== undefined && !beginning.place);
+  if (isOnDisk) throw invalidArgument("sessionId", `is a session on the disk of this node. ${away}`);
+  const policy = planPolicy(dependencies, principal, beginning);
+  return { id: randomUUID(), spec, inherited, place, policy, identity: undefined, unused: [] };
+}
+
+function planPolicy(dependencies: Planning, principal: Principal, { policy, spec }: Beginning): SessionPolicy {
+  return withProfileRules(dependencies, { principal, spec }, policyFor(dependencies, { principal, policy }));
+}
+
+/** Completes a session that another machine has created for this one, if it can be started; otherwise its prompt is refused. */
+export async function completePlan(
+  dependencies: Planning & { readonly backend: SessionBackend },
+  record: SessionRecord,
+): Promise<SessionRecord> {
+  const { id, place, policy, principal, rev, state } = record;
+  if (!place || state.identity || state.lastEventId > 0) return record;
+  const inherited = state.origin ? { origin: state.origin } : {};
+  const plan = planHere(dependencies, principal, { spec: record.spec, inherited, policy });
+  const { identity, spec } = await plan.catch(() => ({ identity: undefined, spec: record.spec }));
+  if (!identity) return record;
+  if (spec.verify !== record.spec.verify) await dependencies.backend.rows.update(id, rev, { spec });
+  return { ...record, spec, state: { ...state, identity } };
+}
+
+/** Asks the runtime for a plan, and adds the operator's default verification. */
+async function planHere(
   dependencies: Planning,
   principal: Principal,
-  { goesOnWith, inherited, policy: before, spec }: Beginning,
-): Promise<PlannedSession> {
-  const policy = withProfileRules(
-    dependencies,
-    { principal, spec },
-    policyFor(dependencies, { principal, policy: before }),
-  );
+  beginning: Beginning,
+): Promise<Omit<PlannedSession, "place">> {
+  const { goesOnWith, inherited, spec } = beginning;
+  const policy = planPolicy(dependencies, principal, beginning);
   const isNew = inherited.origin === undefined;
   const { environmentId, runtime } = dependencies;
   const plan = await runtime.plan({ principal, options: spec, policy, environmentId, isNew, goesOnWith });
@@ -98,8 +134,8 @@ export function prepareFork(source: SessionRecord, request: PromptRequest): Begi
     ...(request.resumeAt !== undefined && { at: request.resumeAt }),
   };
   const spec = optionsOf(source.spec, state);
-  const { policy } = source;
-  return { spec, policy, inherited: { origin, reportedCostUsd, savedCostUsd } };
+  const { place, policy } = source;
+  return { spec, place, policy, inherited: { origin, reportedCostUsd, savedCostUsd } };
 }
 
 export async function prepareAdoption(
@@ -146,13 +182,13 @@ export interface Created {
 export async function createSession(
   { backend, clock }: { backend: SessionBackend; clock: Clock },
   principal: Principal,
-  { id, identity, inherited, policy, spec }: PlannedSession,
+  { id, identity, inherited, place, policy, spec }: PlannedSession,
   idempotencyKey: string | undefined,
 ): Promise<Created> {
   const at = clock.now();
-  const state = { ...initialState(at), identity, ...inherited };
+  const state = { ...initialState(at), ...(identity && { identity }), ...inherited };
   const key = idempotencyKey === undefined ? {} : { idempotencyKey };
-  return backend.rows.create({ id, principal, spec, policy, state, at, ...key });
+  return backend.rows.create({ id, principal, spec, policy, state, at, ...key, ...(place && { place }) });
 }
 
 /** Maximum number of attempts to change a row while its owner writes to the row. */

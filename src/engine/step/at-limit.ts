@@ -6,14 +6,14 @@ import type { Turn } from "../../domain/running-turn.ts";
 import type { Waiting } from "../../domain/waiting.ts";
 import { accept, emit, refuse, TURN_RUNS, type Draft, type Happening } from "./draft.ts";
 import { endingOf, type Ending } from "./endings.ts";
-import { limitRefusal, startLimit } from "./limits.ts";
+import { type HeldBack, limitRefusal, startLimit } from "./limits.ts";
 import { lookAndEnd } from "./look.ts";
 import { hasRoom, mayTake, noteEnvironment, noteReach, noteSender, senderOf, STRICTER, CROWDED } from "./senders.ts";
 import { endProcess, lookBefore, startProcess } from "./starting.ts";
 import { restartIdleClock } from "./time.ts";
 import { beginTurn, holdQueue, startTurn } from "./turn.ts";
 import { attend } from "./unattended.ts";
-import { beginWait, heldEnding, heldWait, lookLater, lookMs, marginOf, waitsAtLimits } from "./waits.ts";
+import { beginWait, heldEnding, lookLater, lookMs, marginOf, waitAway, waitHeld, waitsAtLimits } from "./waits.ts";
 
 /**
  * Turns that stand still at a limit: refused by the API until a window of the plan resets, or held back by the operator's
@@ -58,28 +58,35 @@ export function lookAtWait(draft: Draft): void {
   const { process, turn, waiting } = state;
   if (!turn || !waiting) return;
   if (waiting.isSearching || process.phase === "ending") return lookLater(draft);
-  const next = turn.isHeldBack ? stillHeld(draft, turn) : { ...waiting, ...movedEnd(draft, turn, waiting) };
-  if (next?.until !== undefined && next.until > at) return waitOn(draft, turn, next);
+  const limit = turn.isHeldBack ? startLimit(draft) : undefined;
+  if (limit) return waitOn(draft, turn, limit);
+  const { until } = turn.isHeldBack ? {} : { ...waiting, ...movedEnd(draft, turn, waiting) };
+  if (until !== undefined && until > at) return waitForReset(draft, turn, until);
+  const { away } = draft.ledger.known;
+  if (away !== undefined) return waitAway(draft, away, waiting.since);
   if (process.phase !== "none") return goOn(draft, turn);
   waiting.isSearching = true;
   lookLater(draft);
   draft.effects.push({ type: "find-environment", turnId: turn.id });
 }
 
-function stillHeld(draft: Draft, turn: Turn): Omit<Waiting, "since"> | undefined {
-  const limit = startLimit(draft);
-  return limit && heldWait(draft, turn, limit);
+/** Waits on with a turn that is held back, unless the end is further away than the operator lets turns wait. */
+function waitOn(draft: Draft, turn: Turn, limit: HeldBack): void {
+  if (limit.kind !== "workspace" && isTooLong(draft, turn, limit.until + marginOf(draft.policy, turn.id)))
+    endWait(draft, turn, heldEnding(limit));
+  else waitHeld(draft, turn, limit);
 }
 
-/** Waits on, unless the new end is further away than the operator lets turns wait. */
-function waitOn(draft: Draft, turn: Turn, waiting: Omit<Waiting, "since">): void {
-  const { policy, state } = draft;
-  const { since = draft.at } = state.waiting ?? {};
-  const isTooLong = (waiting.until ?? 0) - (turn.refusals?.since ?? since) > policy.use.waitMaxMs;
-  if (!isTooLong) return beginWait(draft, { ...waiting, since });
-  const limit = turn.isHeldBack ? startLimit(draft) : undefined;
-  if (limit) endWait(draft, turn, heldEnding(limit));
-  else report(draft, turn);
+/** Waits on for a reset, unless it is further away than the operator lets turns wait. */
+function waitForReset(draft: Draft, turn: Turn, until: number): void {
+  const { waiting } = draft.state;
+  if (!waiting) return;
+  if (isTooLong(draft, turn, until)) report(draft, turn);
+  else beginWait(draft, { ...waiting, until });
+}
+
+function isTooLong({ at, policy, state }: Draft, { refusals }: Turn, until: number): boolean {
+  return until - (refusals?.since ?? state.waiting?.since ?? at) > policy.use.waitMaxMs;
 }
 
 /** Returns the end of a wait for a reset if newer reports of other processes of the account have moved it. */
@@ -122,13 +129,13 @@ function refuseToGoOn(draft: Draft, turn: Turn, message: string): void {
 export function waitAgain(draft: Draft): void {
   const { turn, waiting } = draft.state;
   if (turn && waiting?.isSearching) draft.effects.push({ type: "find-environment", turnId: turn.id });
-  else if (turn?.isHeldBack) lookAtWait(draft);
+  else if (turn?.isHeldBack || waiting?.kind === "workspace") lookAtWait(draft);
 }
 
 function goOn(draft: Draft, turn: Turn): void {
   if (!turn.isHeldBack) return sendAgain(draft, turn);
   const limit = startLimit(draft);
-  if (limit) return waitOn(draft, turn, heldWait(draft, turn, limit));
+  if (limit) return waitOn(draft, turn, limit);
   startTurn(draft, turn);
 }
 

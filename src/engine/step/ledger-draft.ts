@@ -1,8 +1,10 @@
 import type { JsonObject } from "../../domain/json.ts";
 import type { LedgerChange, LedgerEntry } from "../ports.ts";
 
-/** Entries of the ledger for a step, read just before. */
+/** Knowledge of a step beyond the session's state, read just before: entries of the ledger, and the node. */
 export interface Known {
+  /** Reason why this node may begin no turn of the session, a sentence for people. Only on a store of several machines. */
+  readonly away?: string | undefined;
   /** Account that pays for the session's processes; `undefined` if unknown, or if no limit asks for the account. */
   readonly accountId: string | undefined;
   /** Present day of budgets, and its end, ms since the epoch. */

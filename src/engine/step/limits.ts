@@ -8,14 +8,17 @@ import type { Policy } from "../policy/policy.ts";
 import { emit, type Draft } from "./draft.ts";
 import type { LedgerDraft } from "./ledger-draft.ts";
 
-/** Decides by the ledger: may a turn start, must it stop, and how much may it spend. */
+/** Decides by the ledger and the node: may a turn start, must it stop, and how much may it spend. */
 
 /** Limit of the operator that holds a turn back. `until`: end of the window or of the day, ms since the epoch. */
-export interface HeldBack {
+interface OperatorLimit {
   readonly kind: "plan_reserve" | "budget";
   readonly window?: string;
   readonly until: number;
 }
+
+/** Reason why a turn is held back. `away`: the session may not run on this node. */
+export type HeldBack = OperatorLimit | { readonly kind: "workspace"; readonly away: string };
 
 interface Place {
   readonly at: number;
@@ -28,11 +31,12 @@ const LOOK_MS = 60_000;
 
 /** Returns the limit that keeps a new turn from starting, if any. */
 export function startLimit(place: Place): HeldBack | undefined {
-  return reserveLimit(place) ?? budgetLimit(place);
+  const { away } = place.ledger.known;
+  return away === undefined ? (reserveLimit(place) ?? budgetLimit(place)) : { kind: "workspace", away };
 }
 
 /** Returns the window whose rest is reserved, so that no new turn starts. */
-export function reserveLimit(place: Place): HeldBack | undefined {
+export function reserveLimit(place: Place): OperatorLimit | undefined {
   const { fiveHour, sevenDay } = place.policy.use.reserve ?? {};
   const { accountId } = place.ledger.known;
   if (accountId === undefined || (fiveHour === undefined && sevenDay === undefined)) return undefined;
@@ -46,7 +50,7 @@ function overLine(
   account: AccountWindows,
   window: string,
   kept: number | undefined,
-): HeldBack | undefined {
+): OperatorLimit | undefined {
   if (kept === undefined || usedPercent(account, window, at) < 100 - kept) return undefined;
   const found = account.windows[window];
   const until = found ? knownUntil(found, window) : 0;
@@ -58,7 +62,7 @@ function overLine(
  * Returns the weekly window if the rest of it is reserved, so that a running turn stops. Relies on the entry, because a tool call
  * that is stored after the report must be the turn's last.
  */
-export function weeklyLimit({ at, ledger, policy }: Place): HeldBack | undefined {
+export function weeklyLimit({ at, ledger, policy }: Place): OperatorLimit | undefined {
   const { sevenDay } = policy.use.reserve ?? {};
   const { accountId } = ledger.known;
   if (accountId === undefined || sevenDay === undefined) return undefined;
@@ -66,7 +70,7 @@ export function weeklyLimit({ at, ledger, policy }: Place): HeldBack | undefined
   return windows && overLine({ at }, windows, "seven_day", sevenDay);
 }
 
-function budgetLimit({ at, ledger, policy }: Place): HeldBack | undefined {
+function budgetLimit({ at, ledger, policy }: Place): OperatorLimit | undefined {
   const { day, dayEndsAt } = ledger.known;
   const ends = policy.use.budgets.flatMap((each) => {
     const today = dayIn(ledger.read(budgetKey(each, day)));
@@ -78,7 +82,9 @@ function budgetLimit({ at, ledger, policy }: Place): HeldBack | undefined {
 }
 
 /** Returns a sentence on a limit for the caller. */
-export function limitText({ kind, until, window = "" }: HeldBack): string {
+export function limitText(limit: HeldBack): string {
+  if (limit.kind === "workspace") return limit.away;
+  const { kind, until, window = "" } = limit;
   const when = new Date(until).toISOString();
   if (kind === "budget")
     return `The day's budget (budgetUsdPerDay) is spent, or reserved by running turns, at least until ${when}.`;

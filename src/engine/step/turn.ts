@@ -72,7 +72,7 @@ function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
 /** Keeps a prompt that may not start: held until the caller replies. A prompt that ends with its client fails. */
 function keepPrompt(draft: Draft, prompt: QueuedPrompt, limit: HeldBack): void {
   const { at, state } = draft;
-  if (prompt.limits?.endWithClient)
+  if (prompt.limits?.endWithClient || limit.kind === "workspace")
     return endTurn(draft, beginTurn(draft, prompt.promptId, { prompt, limit }), heldEnding(limit));
   state.queue.unshift(prompt);
   holdQueue(draft);
@@ -90,6 +90,7 @@ export function startTurn(draft: Draft, turn: Turn): void {
     delete draft.state.waiting;
     reserveBudgets(draft, turn);
   }
+  if (turn.rerun) return startProcess(draft, { rerun: true, ...resumeAtOf(prompt) });
   const isEnough = mayTake(draft, findSender(draft.state, prompt));
   // A running process cannot go back in the conversation (`resumeAt`) or take stricter terms, so another process is needed.
   if (prompt.resumeAt !== undefined || !isEnough) endProcess(draft);
@@ -107,13 +108,15 @@ export function runPending(draft: Draft, turn: Turn, former: AddedPolicy | undef
 
 /** Goes on with a lost turn by Claude Code's own means: finished tools are not run again, permissions are asked again. */
 function rerun(draft: Draft, prompt: QueuedPrompt, { baselineEventId, lastToolUseId, steered }: Turn): void {
-  const turn = beginTurn(draft, `${prompt.promptId}.rerun`, { prompt });
+  const limit = startLimit(draft);
+  const turn = beginTurn(draft, `${prompt.promptId}.rerun`, { prompt, limit });
   if (baselineEventId !== undefined) turn.baselineEventId = baselineEventId;
   turn.rerun = true;
   turn.unheard = true;
   if (steered) turn.steered = steered;
   if (lastToolUseId !== undefined) turn.lastToolUseId = lastToolUseId;
-  startProcess(draft, { rerun: true, ...resumeAtOf(prompt) });
+  if (limit) holdBack(draft, turn, limit);
+  else startTurn(draft, turn);
 }
 
 /** Adds `prompt` to the running turn. */
@@ -270,7 +273,7 @@ export function mayRerun(draft: Draft, turn: Turn, { outcome }: Ending): boolean
     !turn.rerun &&
     !state.closed &&
     !isForbidden &&
-    !startLimit(draft)
+    (startLimit(draft)?.kind ?? "workspace") === "workspace"
   );
 }
 

@@ -6,6 +6,7 @@ import type { Policy } from "../policy/policy.ts";
 import { emit, type Draft } from "./draft.ts";
 import type { Ending } from "./endings.ts";
 import { type HeldBack, limitText } from "./limits.ts";
+import { endProcess } from "./starting.ts";
 
 /** Waits of turns at limits, as recorded in the state (`SessionState.waiting`). */
 
@@ -31,6 +32,8 @@ export function mayHoldBack(
   prompt: Pick<QueuedPrompt, "limits">,
   limit: HeldBack,
 ): boolean {
+  // A prompt for another node waits whatever the operator says of limits: it was accepted for the session, not for a node.
+  if (limit.kind === "workspace") return prompt.limits?.endWithClient !== true;
   return waitsAtLimits(policy, prompt) && limit.until - at <= policy.use.waitMaxMs;
 }
 
@@ -40,37 +43,46 @@ export function marginOf({ priority, use: { marginMs } }: Policy, id: string): n
   return marginMs * ((priority === "background" ? 4 : 1) + fraction);
 }
 
-/** Records a wait. A change of its end alone is no news. */
-export function beginWait(draft: Draft, waiting: Waiting): void {
+/** Records a wait. A change of its end alone is no news. `text`: sentence for people. */
+export function beginWait(draft: Draft, waiting: Waiting, text = waitText(waiting)): void {
   const { state } = draft;
   const isKnown = state.waiting?.kind === waiting.kind;
   state.waiting = { ...waiting };
   lookLater(draft);
   if (isKnown) return;
-  const data = { kind: "waiting" as const, message: waitText(waiting), details: { ...waiting } };
+  const data = { kind: "waiting" as const, message: text, details: { ...waiting } };
   emit(draft, { type: "notice", data });
 }
 
 function waitText({ kind, until = 0, window = "" }: Waiting): string {
   if (kind === "environment")
     return "The turn waits for a client of the session's configuration and payer, whose environment Claude Code needs.";
-  if (kind !== "usage_limit") return `${limitText({ kind, window, until })} The turn waits, and starts by itself.`;
+  if (kind === "workspace") return "The turn waits for a node that has the folder of the session.";
+  if (kind !== "usage_limit") return `${limitText({ kind, window, until })} ${BY_ITSELF}`;
   const when = new Date(until).toISOString();
   return `The API refuses requests of this account (${windowName(window)}). The turn waits, and goes on by itself at ${when}.`;
 }
 
+const BY_ITSELF = "The turn waits, and starts by itself.";
+
 /** Holds a turn back that has just begun. */
 export function holdBack(draft: Draft, turn: Turn, limit: HeldBack): void {
   turn.isHeldBack = true;
-  beginWait(draft, { ...heldWait(draft, turn, limit), since: draft.at });
+  waitHeld(draft, turn, limit);
 }
 
-export function heldWait(
-  { policy }: Pick<Draft, "policy">,
-  { id }: Pick<Turn, "id">,
-  { until, ...limit }: HeldBack,
-): Omit<Waiting, "since"> {
-  return { ...limit, until: until + marginOf(policy, id) };
+/** Lets a turn that is held back wait for the end of `limit`, since now or since before. */
+export function waitHeld(draft: Draft, { id }: Pick<Turn, "id">, limit: HeldBack): void {
+  const { at, policy, state } = draft;
+  const { since = at } = state.waiting ?? {};
+  if (limit.kind === "workspace") waitAway(draft, limit.away, since);
+  else beginWait(draft, { ...limit, until: limit.until + marginOf(policy, id), since });
+}
+
+/** Lets a turn wait for another node, whose owner starts a process there. */
+export function waitAway(draft: Draft, away: string, since: number): void {
+  beginWait(draft, { kind: "workspace", since }, `${away} ${BY_ITSELF}`);
+  if (draft.state.background.length === 0) endProcess(draft);
 }
 
 /** Returns the ending of a turn that a limit keeps from starting. */

@@ -108,6 +108,8 @@ export const EVERY_OPTION: Required<SessionOptions> = {
   onLost: "resume",
   onLimit: "wait",
   priority: "background",
+  node: "gpu",
+  labels: { zone: "lab" },
   profile: "night",
   callerApproves: "reads",
   verify: { commands: ["npm test"], attempts: 2, timeoutMs: 60_000 },
