@@ -39,7 +39,7 @@ const Input = z.strictObject({
     .describe(`Default: ${String(MAX_EVENTS)}`),
   maxBytes: MaxBytes.exactOptional().describe(`Default: ${String(MAX_BYTES)}`),
   pollOptions: PollOptions.exactOptional(),
-  eventId: z.int().min(1).exactOptional().describe("one event in full (outputEventId, inputEventId). Default: none"),
+  eventId: z.int().min(1).exactOptional().describe("one event, whole (outputEventId, inputEventId). Default: none"),
   offset: z.int().min(0).exactOptional(),
   limit: z.int().min(1).exactOptional(),
   requestId: requestId.exactOptional().describe("Default: none"),

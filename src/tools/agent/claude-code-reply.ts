@@ -42,7 +42,7 @@ const Input = z.strictObject({
   ...promptFields,
   whenBusy: reply.fields.whenBusy.describe("Default: reject"),
   forkSession: z.boolean().exactOptional().describe("Default: false"),
-  resumeSessionAt: z.guid(NO_UUID).exactOptional().describe("message id to go back to. Default: none"),
+  resumeSessionAt: z.guid(NO_UUID).exactOptional().describe("message to go back to. Default: none"),
   timeout: timeout.unwrap().exactOptional().describe("ms for this turn. Default: the session's"),
   permissionRequestTimeoutMs: permissionRequestTimeoutMs.unwrap().exactOptional().describe("Default: the session's"),
   waitMs: WaitMs.exactOptional().describe("Default: 0"),
@@ -70,7 +70,7 @@ export const claudeCodeReply = defineTool({
   advertised: {
     // Described by `claude_code`.
     prompt: { type: "string" },
-    resumeSessionAt: { type: "string", description: "message id to go back to. Default: none" },
+    resumeSessionAt: { type: "string", description: "message to go back to. Default: none" },
     idempotencyKey: { type: "string", description: "Default: none" },
     attachments: { ...ADVERTISED_ATTACHMENTS, description: "Default: []" },
     diskResumeConfig: { type: "object", properties: {}, description: "its options. Default: {}" },

@@ -28,7 +28,7 @@ const Input = z.strictObject({
   waitMs: WaitMs.exactOptional().describe("Default: 0"),
   idempotencyKey: IdempotencyKey,
   ...PromptOptions.shape,
-  advanced: AdvancedOptions.extend(PromptOptions.shape).exactOptional().describe("further options, below. Default: {}"),
+  advanced: AdvancedOptions.extend(PromptOptions.shape).exactOptional().describe("options, below. Default: {}"),
 });
 
 type Input = z.infer<typeof Input>;
