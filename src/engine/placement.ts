@@ -129,7 +129,7 @@ function refuseNodes({ labels, node }: Placed): undefined {
   const field = node === undefined ? "labels" : "node";
   throw invalidArgument(
     field,
-    "this server has a store of its own machine. Nodes need --store postgres://HOST/DATABASE.",
+    "the store of this server is on one machine. Nodes need --store postgres://HOST/DATABASE.",
   );
 }
 

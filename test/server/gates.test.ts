@@ -100,3 +100,13 @@ const AUTHOR = {
   GIT_COMMITTER_EMAIL: "a@example.org",
   GIT_CONFIG_GLOBAL: "/dev/null",
 };
+
+it.each(["node", "labels"])(
+  "on a store of one machine, `node` and `labels` of `claude_code` are refused: %s",
+  async (field) => {
+    const advanced = { [field]: field === "node" ? "gpu" : { zone: "lab" } };
+    const refused = await server.refusal("claude_code", { prompt: say("one"), cwd: standIn.folder(), advanced });
+    const text = expect.stringMatching(new RegExp(` ${field}: .*--store postgres://`)) as string;
+    expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", text });
+  },
+);
