@@ -48,7 +48,7 @@ export default defineConfig({
         test: {
           name: "machines",
           include: ["test/machines/**/*.test.ts"],
-          globalSetup: ["scripts/start-postgres.mjs"],
+          globalSetup: ["scripts/install-openssh.mjs", "scripts/start-postgres.mjs"],
           testTimeout: 120_000,
         },
       },

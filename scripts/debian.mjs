@@ -21,12 +21,19 @@ export function install({ meanwhile = {}, packages, size, what, whatToDo }) {
   apt("update");
   const files = Object.entries(meanwhile).filter(([path]) => !existsSync(path));
   try {
-    for (const [path, text] of files) runAs(rights, `mkdir -p "\${1%/*}" && cat >"$1" && chmod 755 "$1"`, path, text);
+    for (const [path, text] of files) runAs(rights, WRITE, path, text);
     apt("install", "-y", "--no-install-recommends", ...packages);
   } finally {
     for (const [path] of files) runAs(rights, 'rm -f "$1"', path);
   }
   return Math.round((Date.now() - began) / 1000);
+}
+
+const WRITE = `mkdir -p "\${1%/*}" && cat >"$1" && chmod 755 "$1"`;
+
+/** Writes a file as root. */
+export function writeAsRoot(path, text) {
+  runAs(rightsToInstall() ?? [], WRITE, path, text);
 }
 
 /** Runs a line of sh, in which `$1` is `path`, with `input`. */

@@ -65,6 +65,7 @@ const MODULES = [
   "approvers/approvers",
   "config/query",
   "config/schema",
+  "domain/names",
   "install/clients",
   "install/invocation",
   "mcp/resources/options-reference",
@@ -82,6 +83,7 @@ const {
   Config,
   ERRORS,
   PromptOptions,
+  PRODUCT,
   PUBLISHED,
   QUERY_KEYS,
   QUERY_VARIABLES,
@@ -195,7 +197,7 @@ function clientsTable() {
 
 function installLinks() {
   const links = CLIENTS.filter(({ link }) => link).map(
-    ({ entry, link, title }) => `[${title}](${link(entry(PUBLISHED))})`,
+    ({ entry, link, title }) => `[${title}](${link(entry(PUBLISHED), PRODUCT)})`,
   );
   return `Install links: ${links.join(", ")}.`;
 }

@@ -24,10 +24,15 @@ interface Command {
   readonly page?: () => string;
 }
 
-const UNINSTALL_FLAGS = {
+const INSTALL_FLAGS = {
   "--scope <user|project>": "The user's own file, the default, or that of the project in this folder.",
   "--yes": "Skip the confirmation. Required without a terminal.",
   "--json": "Write JSON, for programs.",
+};
+
+const UNINSTALL_FLAGS = {
+  ...INSTALL_FLAGS,
+  "--host <name>": "The entry of install --host for that machine.",
 };
 
 const COMMANDS: Readonly<Record<string, Command>> = {
@@ -142,7 +147,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     more: " Without a client: list them.",
     listsClients: true,
     flags: {
-      ...UNINSTALL_FLAGS,
+      ...INSTALL_FLAGS,
+      "--host <name>=ssh:<target>": "A server on another machine, tried first (docs/machines.md).",
       "--print": "Print what to paste, and write nothing.",
       "-- <flags>": "Flags of serve, which the client will pass to the server. Paths must be absolute.",
     },

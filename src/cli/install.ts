@@ -1,4 +1,5 @@
 import { hasTerminal, isConfirmed } from "./confirm.ts";
+import { prepareHost, type Prepared } from "./install-host.ts";
 import { listClients } from "./install-list.ts";
 import { parseOwnFlags } from "./own-flags.ts";
 import { nestingDepth } from "./preflight.ts";
@@ -14,9 +15,11 @@ import { fileOf, formatOf, planInstall, planUninstall, withEntry, type Aim, type
 import { CLIENTS, clientsMeant, type Client, type Scope } from "../install/clients.ts";
 import { diffText } from "../install/diff.ts";
 import { UnusableFile, type Entry } from "../install/format.ts";
-import { invocationOf, isNpx, isPortable, type Invocation } from "../install/invocation.ts";
+import { invocationOf, isNpx, isPortable, type Running } from "../install/invocation.ts";
 import { createPlaces } from "../install/places.ts";
 import { entryConfig, longestCallMs, mayGiveUp, timeoutEntry } from "../install/server-args.ts";
+import { checkHostName, entryName, parseHost, type SshHost } from "../install/ssh/host.ts";
+import { HostProblem } from "../install/ssh/run-ssh.ts";
 import { createMasker } from "../log/mask.ts";
 
 /** `claude-agents-mcp install CLIENT` adds this server to the client's configuration, `uninstall` removes it. */
@@ -24,6 +27,7 @@ import { createMasker } from "../log/mask.ts";
 interface Flags {
   readonly client: string | undefined;
   readonly scope: string;
+  readonly host: string | undefined;
   readonly json: boolean;
   readonly print: boolean;
   readonly yes: boolean;
@@ -31,30 +35,51 @@ interface Flags {
   readonly serverArgs: readonly string[];
 }
 
-const FLAGS = { scope: { type: "string" }, json: { type: "boolean" }, yes: { type: "boolean" } } as const;
+const FLAGS = {
+  scope: { type: "string" },
+  host: { type: "string" },
+  json: { type: "boolean" },
+  yes: { type: "boolean" },
+} as const;
 
 export async function install(argv: string[]): Promise<number> {
   const flags = readFlags("install", argv);
-  if (flags.client === undefined) return listClients(flags.json, async (scope) => invocation(scope, []));
-  const aim = chooseAim("install", flags);
-  const longestMs = longestCallMs(entryConfig({ argv: flags.serverArgs, env: daemonEnvironment(process.env) }));
-  const command = await invocation(aim.scope, flags.serverArgs);
-  const entry = { ...aim.client.entry(command), ...timeoutEntry(aim.client, longestMs) };
-  const notes = [...notesOn(aim, command, longestMs), ...(await loginNotes())];
-  if (flags.print) return printEntry(aim, entry, { notes, json: flags.json });
-  refuseNested("install");
-  return reportFileErrors(async () => {
+  const host = flags.host === undefined ? undefined : parseHost(flags.host);
+  if (flags.client === undefined) {
+    if (host) throw new ConfigError("install --host needs a client.");
+    return listClients(flags.json, runningAs);
+  }
+  const aim = chooseAim("install", flags, host?.name);
+  if (!flags.print) refuseNested("install");
+  return reportProblems(async () => {
+    const { command, longestMs, notes, there } = await prepare(aim, flags.serverArgs, host);
+    const entry = { ...aim.client.entry(command), ...timeoutEntry(aim.client, longestMs) };
+    if (flags.print) return printEntry(aim, entry, { notes, json: flags.json });
     const change = await planInstall(aim, entry);
-    return carryOut({ aim, change, flags, notes, verb: "install" });
+    return carryOut({ aim, change, flags, notes, verb: "install", there });
   });
+}
+
+/** Returns the command of the entry. Tries a host first. Throws ConfigError for flags that the server would refuse. */
+async function prepare(aim: Aim, serverArgs: readonly string[], host: SshHost | undefined): Promise<Prepared> {
+  if (host) {
+    const prepared = await prepareHost(aim, host, serverArgs);
+    return { ...prepared, notes: [...prepared.notes, ...notesOnTimeout(aim, prepared.longestMs)] };
+  }
+  const longestMs = longestCallMs(entryConfig({ argv: serverArgs, env: daemonEnvironment(process.env) }));
+  const command = await invocationOf(runningAs(aim.scope), serverArgs);
+  const notes = [...notesOn(aim, command), ...notesOnTimeout(aim, longestMs), ...(await loginNotes())];
+  return { command, longestMs, notes };
 }
 
 export async function uninstall(argv: string[]): Promise<number> {
   const flags = readFlags("uninstall", argv);
   if (flags.serverArgs.length > 0) throw new ConfigError("uninstall takes no flags for the server.");
-  const aim = chooseAim("uninstall", flags);
+  const [host] = flags.host?.split("=") ?? [];
+  if (host !== undefined) checkHostName(host);
+  const aim = chooseAim("uninstall", flags, host);
   refuseNested("uninstall");
-  return reportFileErrors(async () => {
+  return reportProblems(async () => {
     const change = await planUninstall(aim);
     return carryOut({ aim, change, flags, notes: [], verb: "uninstall" });
   });
@@ -68,6 +93,7 @@ interface Step {
   readonly change: Change;
   readonly flags: Flags;
   readonly notes: readonly string[];
+  readonly there?: Prepared["there"];
 }
 
 async function carryOut(step: Step): Promise<number> {
@@ -86,13 +112,13 @@ async function carryOut(step: Step): Promise<number> {
 }
 
 function printResult(
-  { aim, change, flags, notes }: Step,
+  { aim, change, flags, notes, there }: Step,
   result: { changed: boolean; copy?: string },
   words: string,
 ): number {
   const { client, scope } = aim;
   const lines = [words, ...notes.map((note) => `Note: ${note}`)];
-  const report = { client: client.id, scope, file: change.file, ...result, notes };
+  const report = { client: client.id, scope, file: change.file, ...result, notes, ...(there && { host: there }) };
   process.stdout.write(`${flags.json ? JSON.stringify(report) : lines.join("\n")}\n`);
   return 0;
 }
@@ -115,10 +141,10 @@ async function printEntry(
   entry: Entry,
   { json, notes }: { json: boolean; notes: readonly string[] },
 ): Promise<number> {
-  const { client, scope } = aim;
-  const text = withEntry(client, await formatOf(client), { text: "", entry });
+  const { client, host, scope } = aim;
+  const text = withEntry(aim, await formatOf(client), { text: "", entry });
   const file = fileOf(aim) ?? "";
-  const link = client.link?.(entry);
+  const link = client.link?.(entry, entryName(host));
   if (json) {
     const report = { client: client.id, scope, file, text, entry, ...(link === undefined ? {} : { link }), notes };
     process.stdout.write(`${JSON.stringify(report)}\n`);
@@ -130,7 +156,7 @@ async function printEntry(
   return 0;
 }
 
-function notesOn({ client, scope }: Aim, command: Invocation, longestMs: number): string[] {
+function notesOn({ client, scope }: Aim, command: Prepared["command"]): string[] {
   const notes: string[] = [];
   if (scope === "project" && !isPortable(command)) {
     notes.push("the entry names paths of this machine. To share the file, install the package, and run install again.");
@@ -141,10 +167,12 @@ function notesOn({ client, scope }: Aim, command: Invocation, longestMs: number)
       `${client.title} may end npx: the lock of its unfinished installation then delays each client that uses npx. Better: ${better}.`,
     );
   }
-  if (mayGiveUp(client, longestMs)) {
-    notes.push(`calls can take ${String(longestMs)} ms, and ${client.title} may give up earlier: docs/clients.md.`);
-  }
   return notes;
+}
+
+function notesOnTimeout({ client }: Aim, longestMs: number): string[] {
+  if (!mayGiveUp(client, longestMs)) return [];
+  return [`calls can take ${String(longestMs)} ms, and ${client.title} may give up earlier: docs/clients.md.`];
 }
 
 /** Warns of a missing login, because each session would fail, the first after an installation of hundreds of megabytes. */
@@ -154,10 +182,10 @@ async function loginNotes(): Promise<string[]> {
   return found === undefined ? [`${problem} \`${PRODUCT} doctor\` says where it looked, and what to do.`] : [];
 }
 
-async function invocation(scope: Scope, serverArgs: readonly string[]): Promise<Invocation> {
+function runningAs(scope: Scope): Running {
   const [, script = ""] = process.argv;
   const { env, execPath, platform } = process;
-  return invocationOf({ platform, env, execPath, script, cwd: process.cwd(), shared: scope === "project" }, serverArgs);
+  return { platform, env, execPath, script, cwd: process.cwd(), shared: scope === "project" };
 }
 
 /** Throws ConfigError inside a session: its shell runs as the user, but must not change what the user's clients start. */
@@ -166,18 +194,18 @@ function refuseNested(verb: Verb): void {
   throw new ConfigError(`${verb} cannot run inside a session of claude-agents-mcp. Run it in your own shell.`);
 }
 
-async function reportFileErrors(work: () => Promise<number>): Promise<number> {
+async function reportProblems(work: () => Promise<number>): Promise<number> {
   try {
     return await work();
   } catch (error) {
     const isOfSystem = error instanceof Error && "syscall" in error;
-    if (!(error instanceof UnusableFile) && !isOfSystem) throw error;
+    if (!(error instanceof UnusableFile || error instanceof HostProblem) && !isOfSystem) throw error;
     console.error(`claude-agents-mcp: ${error.message}`);
     return 1;
   }
 }
 
-function chooseAim(verb: Verb, { client: id, scope: written }: Flags): Aim {
+function chooseAim(verb: Verb, { client: id, scope: written }: Flags, host?: string): Aim {
   const known = CLIENTS.map((each) => each.id);
   if (id === undefined) throw new ConfigError(`uninstall needs a client: ${known.join(", ")}.`);
   const client = CLIENTS.find((each) => each.id === id);
@@ -189,7 +217,7 @@ function chooseAim(verb: Verb, { client: id, scope: written }: Flags): Aim {
   }
   const scope = scopeOf(client, written);
   const places = createPlaces(process.env, process.cwd());
-  return { client, scope, places, stateFolder: stateFolder(process.env, process.platform) };
+  return { client, scope, host, places, stateFolder: stateFolder(process.env, process.platform) };
 }
 
 function scopeOf(client: Client, written: string): Scope {
@@ -209,9 +237,9 @@ function readFlags(verb: Verb, argv: readonly string[]): Flags {
   const { positionals, values } = parseOwnFlags(verb, own, { options, words });
   const [client, extra] = positionals;
   if (extra !== undefined) throw new ConfigError(`${verb}: unexpected argument "${extra}". It takes one client.`);
-  const { json = false, scope = "user", yes = false } = values;
+  const { host, json = false, scope = "user", yes = false } = values;
   const isPrinted = "print" in values && values.print === true;
-  return { client, scope, json, print: isPrinted, yes, serverArgs };
+  return { client, scope, host, json, print: isPrinted, yes, serverArgs };
 }
 
 /** Throws ConfigError for a flag of the server before `--`. */

@@ -25,7 +25,7 @@ export const CHECKS: readonly Check[] = [
   { id: "shims", subject: "shims", ms: 5_000, find: checkShims },
   { id: "leftover-processes", subject: "processes of dead servers", ms: 10_000, find: checkLeftovers },
   { id: "port", subject: "the port of --http", ms: 5_000, find: checkPort },
-  { id: "clients", subject: "entries of MCP clients", ms: 5_000, find: checkClients },
+  { id: "clients", subject: "entries of MCP clients", ms: 15_000, find: checkClients },
   { id: "trust", subject: "trust of this folder", ms: 5_000, find: checkTrust },
   { id: "sandbox", subject: "the sandbox", ms: 15_000, find: checkSandbox },
 ];

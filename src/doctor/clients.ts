@@ -5,7 +5,7 @@ import { ConfigError } from "../config/error.ts";
 import { daemonEnvironment } from "../daemon/daemon-environment.ts";
 import { fileOf, type Aim } from "../install/change.ts";
 import { CLIENTS, type Scope } from "../install/clients.ts";
-import { isVariable, readStartedProgram, type StartedProgram } from "../install/entries.ts";
+import { hostEntries, isVariable, readStartedProgram, type StartedProgram } from "../install/entries.ts";
 import { createPlaces } from "../install/places.ts";
 import {
   entryConfig,
@@ -20,6 +20,7 @@ import { namedDaemon } from "../proxy/own-server.ts";
 import { quoted, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 import { hasDaemon } from "./processes.ts";
+import { sshFindings } from "./ssh-entry.ts";
 
 /** Checks entries of this server in configurations of MCP clients: the started program and its settings. */
 
@@ -35,7 +36,8 @@ export async function checkClients(machine: Machine): Promise<Finding[]> {
   const entries = await clientEntries(machine);
   const faults = await Promise.all(entries.map(async (entry) => findFaults(entry, machine)));
   const found = faults.flat();
-  return found.length > 0 ? found : [{ id: "clients", level: "ok", text: summary(entries) }];
+  const isFine = found.every(({ level }) => level === "ok");
+  return isFine ? [{ id: "clients", level: "ok", text: summary(entries) }, ...found] : found;
 }
 
 export async function clientEntries({ cwd, environment, script, stateFolder }: Machine): Promise<ClientEntry[]> {
@@ -52,6 +54,7 @@ export async function clientEntries({ cwd, environment, script, stateFolder }: M
     seen.add(file);
     const started = await readStartedProgram(aim, running);
     if (started) entries.push({ aim, file, ...started });
+    entries.push(...(await hostEntries(aim, running)).map((entry) => ({ file, ...entry })));
   }
   return entries;
 }
@@ -77,6 +80,8 @@ async function findFaults(entry: ClientEntry, machine: Machine): Promise<Finding
     case "npx":
       // Another version may have other settings.
       return [PRODUCT, `${PRODUCT}@latest`].includes(target.spec) ? settingFaults(entry, machine) : [];
+    case "ssh":
+      return sshFindings({ ...entry, call: target.call }, machine.environment);
     case "http":
     case "variable":
       return [];
@@ -182,7 +187,8 @@ function summary(entries: readonly ClientEntry[]): string {
     return `No MCP client has an entry of this server ("claude-agents-mcp install" lists the clients).`;
   }
   const words = ({ aim: { client, scope }, target }: ClientEntry) => {
-    const what = target.kind === "npx" ? `the package ${target.spec} through npx` : WORDS[target.kind];
+    const far = target.kind === "ssh" ? `a server on ${target.call.target} by ssh` : WORDS[target.kind];
+    const what = target.kind === "npx" ? `the package ${target.spec} through npx` : far;
     return `${client.title}${scope === "project" ? " (project)" : ""}: ${what ?? ""}`;
   };
   return `MCP clients and what they use. ${entries.map(words).join("; ")}.`;

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { shellWord } from "../install/ssh/host.ts";
 import { packageRoot } from "../security/installation-paths.ts";
 import type { Machine } from "./machine.ts";
 
@@ -30,8 +31,8 @@ export const FIX_COMMAND = "claude-agents-mcp doctor --fix";
 
 /** Quotes a word for a POSIX shell, or for the shell of Windows. */
 export function quoted(word: string): string {
-  if (/^[\w@%+=:,./\\-]+$/.test(word)) return word;
-  return process.platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+  if (process.platform !== "win32") return shellWord(word);
+  return /^[\w@%+=:,./\\-]+$/.test(word) ? word : `"${word}"`;
 }
 
 export function megabytes(bytes: number): string {

@@ -25,8 +25,9 @@ export async function searchLogin(machine: Machine): Promise<Finding> {
 /** Lowers the level if entries of clients give a key, because a key pays for sessions of its client only. */
 async function levelByEntries(machine: Machine, text: string): Promise<Pick<Finding, "level" | "text">> {
   const entries = await clientEntries(machine);
-  const paid = entries.flatMap(({ aim, env }) => {
-    const variable = payingVariable(env);
+  const paid = entries.flatMap(({ aim, env, target }) => {
+    // A variable of an entry does not reach another machine.
+    const variable = target.kind === "ssh" ? undefined : payingVariable(env);
     return variable === undefined ? [] : [`${aim.client.title} (${variable})`];
   });
   if (paid.length === 0) return { level: "error", text };

@@ -1,11 +1,11 @@
 import { dirname } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Client, Scope } from "./clients.ts";
-import { PRODUCT } from "../domain/names.ts";
 import { JsonObject } from "../domain/json.ts";
 import type { Entry, Format, Path } from "./format.ts";
 import { PRINTED, UnusableFile } from "./format.ts";
 import type { Places } from "./places.ts";
+import { entryName } from "./ssh/host.ts";
 import { ChangeRecord, digestOf, type Stored } from "./record.ts";
 import {
   makeFolders,
@@ -22,6 +22,8 @@ import {
 export interface Aim {
   readonly client: Client;
   readonly scope: Scope;
+  /** Name of the machine that the entry reaches by SSH. Absent for the server on this machine. */
+  readonly host?: string | undefined;
   readonly places: Places;
   readonly stateFolder: string;
 }
@@ -39,13 +41,15 @@ export interface Change {
 /** State of the entry in a file. */
 export type Presence = "absent" | "installed" | "different";
 
-const pathOf = ({ table }: Client): Path => [table, PRODUCT];
+type Place = Pick<Aim, "client" | "host">;
+
+const pathOf = ({ client, host }: Place): Path => [client.table, entryName(host)];
 
 /** Throws UnusableFile; the message begins with the file. */
 export async function planInstall(aim: Aim, entry: Entry): Promise<Change> {
   return planOn(aim, ({ file, format, record, target }) => {
     const before = target.text;
-    const after = withEntry(aim.client, format, { text: before ?? "", entry });
+    const after = withEntry(aim, format, { text: before ?? "", entry });
     const perform = async () => {
       const copy = before === undefined ? undefined : await record.keepCopy(target.mark + before);
       const former = await record.read();
@@ -81,8 +85,9 @@ function nextRecord(
 }
 
 /** Returns `text` with `entry`, every other byte unchanged. */
-export function withEntry(client: Client, format: Format, { entry, text }: { entry: Entry; text: string }): string {
-  const path = pathOf(client);
+export function withEntry(place: Place, format: Format, { entry, text }: { entry: Entry; text: string }): string {
+  const { client } = place;
+  const path = pathOf(place);
   const start = text === "" && client.head ? `${JSON.stringify(client.head, null, 2)}\n` : text;
   const after = format.set(start, path, entry);
   const [was, is] = [format.parse(start, path), format.parse(after, path)];
@@ -100,12 +105,12 @@ function unusualFile(): UnusableFile {
 export async function planUninstall(aim: Aim): Promise<Change> {
   return planOn(aim, async ({ file, format, record, target }) => {
     const before = target.text;
-    const path = pathOf(aim.client);
+    const path = pathOf(aim);
     if (before === undefined || entryIn(format.parse(before, path), path) === undefined) {
       return { file, before, after: before, perform: async () => Promise.resolve(undefined) };
     }
     const stored = await record.read();
-    const after = textWithout(before, aim.client, { format, stored });
+    const after = textWithout(before, aim, { format, stored });
     const perform = async () => {
       const copy = await record.keepCopy(target.mark + before);
       if (after === undefined) await removeTarget(target, stored?.folders ?? []);
@@ -123,8 +128,9 @@ interface Recorded {
 }
 
 /** Returns `undefined` if the file is to be deleted: `install` created it, and nothing else is in it. */
-function textWithout(text: string, client: Client, { format, stored }: Recorded): string | undefined {
-  const path = pathOf(client);
+function textWithout(text: string, place: Place, { format, stored }: Recorded): string | undefined {
+  const { client } = place;
+  const path = pathOf(place);
   const former = stored && format.parse(stored.before, path);
   const isNew = stored?.isNew === true;
   // Restores the original text unless an entry for this server was in it, perhaps written by hand.
@@ -153,10 +159,21 @@ export async function readEntry(aim: Aim): Promise<JsonObject | undefined> {
   const file = fileOf(aim) ?? "";
   try {
     const text = await readText(file);
-    const path = pathOf(aim.client);
+    const path = pathOf(aim);
     return text === undefined ? undefined : entryIn((await formatOf(aim.client)).parse(text, path), path);
   } catch (error) {
     throw namedError(file, error);
+  }
+}
+
+/** Returns the names of the servers in the file; none if the file is unreadable. */
+export async function serverNames(aim: Aim): Promise<string[]> {
+  try {
+    const text = await readText(fileOf(aim) ?? "");
+    const read = text === undefined ? {} : (await formatOf(aim.client)).parse(text, pathOf(aim));
+    return Object.keys(JsonObject.safeParse(read[aim.client.table]).data ?? {});
+  } catch {
+    return [];
   }
 }
 
@@ -180,7 +197,7 @@ interface Opened {
 const [PRIVATE, SHARED] = [0o600, 0o644];
 
 async function planOn(aim: Aim, plan: (opened: Opened) => Change | Promise<Change>): Promise<Change> {
-  const { client, places, scope, stateFolder } = aim;
+  const { client, host, places, scope, stateFolder } = aim;
   const file = fileOf(aim);
   if (file === undefined) throw new Error(`${client.id} has no scope ${scope}`);
   // Links of a project may not lead outside the project, which may come from others. The user's own links may lead anywhere
@@ -188,7 +205,7 @@ async function planOn(aim: Aim, plan: (opened: Opened) => Change | Promise<Chang
   const within = scope === "project" ? [places.project] : [places.home, dirname(file)];
   try {
     const target = await readTarget(file, within, scope === "project" ? SHARED : PRIVATE);
-    const record = new ChangeRecord(stateFolder, client.id, target.path);
+    const record = new ChangeRecord(stateFolder, host === undefined ? client.id : `${client.id}-${host}`, target.path);
     const change = await plan({ file, format: await formatOf(client), record, target });
     const perform = async () =>
       change.perform().catch((error: unknown) => {

@@ -1,7 +1,6 @@
 import { applicationData, folderOf, joined, xdgConfig, type Places } from "./places.ts";
 import type { Invocation } from "./invocation.ts";
 import type { Entry } from "./format.ts";
-import { PRODUCT } from "../domain/names.ts";
 
 /** Clients that `install` can configure: file, place of the entry in the file, and entry. Reasons: docs/clients.md. */
 
@@ -24,8 +23,8 @@ export interface Client {
   readonly timeout?: { readonly key: string; readonly unitMs: number; readonly defaultMs: number };
   /** True if the client waits for a call of any length. Absent if a timeout exists, or may exist. */
   readonly unlimited?: true;
-  /** Returns a link for browsers. The client adds the entry once its user has confirmed. */
-  readonly link?: (entry: Entry) => string;
+  /** Returns a link for browsers to an entry by its name. The client adds the entry once its user has confirmed. */
+  readonly link?: (entry: Entry, name: string) => string;
   /**
    * True if the client kills `npx` while `npx` installs this server; the leftover lock then delays every `npx` for a minute.
    * `install` advises an installed package instead.
@@ -107,8 +106,8 @@ export const CLIENTS: readonly Client[] = [
     files: { user: home(".cursor", "mcp.json"), project: project(".cursor", "mcp.json") },
     entry: typed("stdio"),
     // https://cursor.com/docs/mcp/install-links; the site redirects to the application, for pages that allow only https.
-    link: (entry) =>
-      `https://cursor.com/en/install-mcp?name=${PRODUCT}&config=${encodeURIComponent(Buffer.from(JSON.stringify(entry)).toString("base64"))}`,
+    link: (entry, name) =>
+      `https://cursor.com/en/install-mcp?name=${name}&config=${encodeURIComponent(Buffer.from(JSON.stringify(entry)).toString("base64"))}`,
   },
   {
     id: "vscode",
@@ -120,8 +119,8 @@ export const CLIENTS: readonly Client[] = [
     files: { user: data("Code", "User", "mcp.json"), project: project(".vscode", "mcp.json") },
     entry: typed("stdio"),
     // The site redirects to the application: `vscode:mcp/install?JSON`.
-    link: (entry) => {
-      const target = `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name: PRODUCT, ...entry }))}`;
+    link: (entry, name) => {
+      const target = `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name, ...entry }))}`;
       return `https://vscode.dev/redirect?url=${encodeURIComponent(target)}`;
     },
   },

@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
 import { basename, isAbsolute, resolve } from "node:path";
 import { z } from "zod";
-import { fileOf, readPresence, readEntry, type Aim, type Presence } from "./change.ts";
+import { fileOf, readPresence, readEntry, serverNames, type Aim, type Presence } from "./change.ts";
 import { UnusableFile } from "./format.ts";
 import { JsonObject } from "../domain/json.ts";
 import { invocationOf, realOf, type Invocation, type Running } from "./invocation.ts";
 import { findProgram } from "../security/find-program.ts";
+import { hostOfEntry, readSshArgs, type SshCall } from "./ssh/host.ts";
 
 /** Finds entries of this server in clients' files, and the program that each starts. */
 
@@ -35,6 +36,8 @@ export type Target =
   | { readonly kind: "npx"; readonly spec: string }
   /** No program: the client connects to a server over HTTP. */
   | { readonly kind: "http" }
+  /** A server on another machine. */
+  | { readonly kind: "ssh"; readonly call: SshCall }
   /** A command with variables that only the client can replace. */
   | { readonly kind: "variable" }
   /** A file that cannot be read. `problem` begins with the path of the file. */
@@ -69,6 +72,17 @@ export async function readStartedProgram(aim: Aim, running: Running): Promise<St
   return { ...(await findTarget(program, rest, running)), env: variablesOf(entry, running.env), entry };
 }
 
+/** Finds entries of servers on other machines. `aim` is the entry of the server on this machine. */
+export async function hostEntries(aim: Aim, running: Running): Promise<(StartedProgram & { readonly aim: Aim })[]> {
+  const hosts = (await serverNames(aim)).flatMap((name) => hostOfEntry(name) ?? []);
+  const started = hosts.map(async (host) => {
+    const found = await readStartedProgram({ ...aim, host }, running);
+    // Another server may have a name that begins like ours.
+    return found?.target.kind === "ssh" ? [{ aim: { ...aim, host }, ...found }] : [];
+  });
+  return (await Promise.all(started)).flat();
+}
+
 const Word = z.union([z.string().transform((word) => [word]), z.array(z.string())]).catch([]);
 const Words = z.object({ command: Word, args: Word });
 
@@ -94,6 +108,8 @@ async function findTarget(
 ): Promise<FoundTarget> {
   if (program === undefined) return { target: { kind: "http" }, words: [] };
   const name = basename(program.replaceAll("\\", "/")).replace(/\.(?:exe|cmd)$/i, "");
+  const call = name === "ssh" ? readSshArgs(args) : undefined;
+  if (call) return { target: { kind: "ssh", call }, words: call.words };
   // A flag of Node may have a value before the script, so every word without a hyphen is a candidate.
   const named = args.flatMap((word, at) => (word.startsWith("-") ? [] : [{ word, at }]));
   const [first = { word: "", at: args.length }] = named;

@@ -2,6 +2,7 @@ import { isAbsolute } from "node:path";
 import type { Client } from "./clients.ts";
 import type { Entry } from "./format.ts";
 import { ConfigError } from "../config/error.ts";
+import { loadConfig } from "../config/load.ts";
 import { readFlags, type Flag } from "../config/parse-flags.ts";
 import type { Config } from "../config/schema.ts";
 import { clientSettings, serverSettings } from "../config/server-settings.ts";
@@ -29,7 +30,20 @@ export function entryConfig({ argv, cwd, env, home }: EntrySettings): Config {
   const sources = { argv, env, ...(cwd !== undefined && { cwd }), ...(home !== undefined && { home }) };
   const hasOwnServer = reasonInSettings({ argv, env, platform: process.platform }) !== undefined;
   const ofDaemon = { ...sources, argv: [], env: daemonEnvironment(env) };
-  const config = hasOwnServer ? serverSettings(sources).config : clientSettings(serverSettings(ofDaemon), sources);
+  return refuseHttp(hasOwnServer ? serverSettings(sources).config : clientSettings(serverSettings(ofDaemon), sources));
+}
+
+/**
+ * Returns the settings by flags alone of a server on another machine, which checks them itself: its files and its user's
+ * settings are unknown here. Throws ConfigError.
+ */
+export function configElsewhere(argv: readonly string[]): Config {
+  refuseRelative(argv);
+  const known = readFlags(argv).filter((flag) => !isPath(flag));
+  return refuseHttp(loadConfig({ argv: known.flatMap(wordsOf), env: {} }));
+}
+
+function refuseHttp(config: Config): Config {
   if (config.http === undefined) return config;
   throw new ConfigError(
     "--http: a server over HTTP is started by you, not by the client. docs/http.md says what its entry is.",
@@ -48,13 +62,17 @@ function checkDaemonName(start: Pick<EntrySettings, "argv" | "env">): void {
 
 /** Throws ConfigError for relative paths, because clients start the server in a folder of their own. */
 function refuseRelative(argv: readonly string[]): void {
-  for (const { setting, text = "", written } of readFlags(argv)) {
-    const isPath = setting.reading === "store" ? isStorePath(text) : ["directories", "path"].includes(setting.reading);
-    if (!isPath || isAbsolute(text) || text.startsWith("~")) continue;
+  for (const flag of readFlags(argv)) {
+    const { text = "" } = flag;
+    if (!isPath(flag) || isAbsolute(text) || text.startsWith("~")) continue;
     throw new ConfigError(
-      `${written} is a relative path, and the client starts the server in another folder. Make it absolute.`,
+      `${flag.written} is a relative path, and the client starts the server in another folder. Make it absolute.`,
     );
   }
+}
+
+function isPath({ setting, text = "" }: Flag): boolean {
+  return setting.reading === "store" ? isStorePath(text) : ["directories", "path"].includes(setting.reading);
 }
 
 /**

@@ -139,7 +139,7 @@ it.each([
   [["install", "cursor", "--scope", "all"], '--scope is "all": must be user or project.'],
   [["install", "windsurf", "--scope", "project"], "has no --scope project."],
   [["install", "cursor", "zed"], 'install: unexpected argument "zed"'],
-  [["uninstall", "cursor", "--print"], "It takes --scope, --json, --yes, a client."],
+  [["uninstall", "cursor", "--print"], "It takes --scope, --host, --json, --yes, a client."],
 ])("the command line %j is refused", (args, problem) => {
   const { status, stderr } = run(args);
   expect([status, stderr]).toEqual([2, expect.stringContaining(problem) as unknown]);

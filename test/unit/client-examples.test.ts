@@ -70,7 +70,7 @@ describe("examples/clients", () => {
     "%s equals the output of `install`",
     async (file, client) => {
       const entry = client.entry(client.breaksNpx ? INSTALLED : PUBLISHED);
-      expect(textOf(file)).toBe(withEntry(client, await formatOf(client), { text: "", entry }));
+      expect(textOf(file)).toBe(withEntry({ client }, await formatOf(client), { text: "", entry }));
     },
   );
 

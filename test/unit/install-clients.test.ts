@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { install, uninstall } from "../../src/cli/install.ts";
+import { PRODUCT } from "../../src/domain/names.ts";
 import { CLIENTS } from "../../src/install/clients.ts";
 import { diffText } from "../../src/install/diff.ts";
 import { INSTALLED, invocationOf, isNpx, isPortable, PUBLISHED, type Running } from "../../src/install/invocation.ts";
@@ -211,11 +212,13 @@ describe("command lines", () => {
     [["windsurf", "--scope", "project"], "Windsurf has no --scope project"],
     [["cursor", "codex"], 'unexpected argument "codex"'],
     [["cursor", "--", "--alow-dir", "/srv"], "Did you mean --allow-dir?"],
-    [["cursor", "--alow-dir", "/srv"], "It takes --scope, --json, --yes, --print, a client, and flags"],
+    [["cursor", "--alow-dir", "/srv"], "It takes --scope, --host, --json, --yes, --print, a client, and flags"],
     [["cursor", "--pritn"], "Did you mean --print?"],
     [["--allow-dir=/srv", "cursor"], "behind --, as in `claude-agents-mcp install cursor -- --allow-dir=/srv`"],
     [["cursor", "--no-allow-bypass"], "install: --no-allow-bypass is for the server"],
-    [["--json=1"], "It takes --scope, --json, --yes, --print, a client, and flags for the server behind --."],
+    [["--host", "gpu=ssh:gpu"], "install --host needs a client"],
+    [["cursor", "--host", "gpu=ssh:-l"], '"-l" cannot be a destination of ssh'],
+    [["--json=1"], "It takes --scope, --host, --json, --yes, --print, a client, and flags for the server behind --."],
   ])("`install` refuses the command line %j", async (argv, message) => {
     await expect(install(argv)).rejects.toThrow(message);
   });
@@ -241,16 +244,16 @@ describe("command lines", () => {
 describe("install links", () => {
   it("the install link of Cursor carries the entry of the client table", () => {
     const { entry, link } = clientOf("cursor");
-    const url = new URL(link!(entry(PUBLISHED)));
+    const url = new URL(link!(entry(PUBLISHED), PRODUCT));
     expect(url.origin + url.pathname).toBe("https://cursor.com/en/install-mcp");
-    expect(url.searchParams.get("name")).toBe("claude-agents-mcp");
+    expect(url.searchParams.get("name")).toBe(PRODUCT);
     const config = Buffer.from(url.searchParams.get("config")!, "base64").toString();
     expect(JSON.parse(config)).toEqual(entry(PUBLISHED));
   });
 
   it("the install link of VS Code carries the name and the entry of the client table", () => {
     const { entry, link } = clientOf("vscode");
-    const url = new URL(link!(entry(PUBLISHED)));
+    const url = new URL(link!(entry(PUBLISHED), PRODUCT));
     expect(url.origin + url.pathname).toBe("https://vscode.dev/redirect");
     const target = new URL(url.searchParams.get("url")!);
     expect(target.protocol + target.pathname).toBe("vscode:mcp/install");
@@ -260,7 +263,7 @@ describe("install links", () => {
 
   it("README has the install links of the client table", () => {
     const readme = readFileSync("README.md", "utf8");
-    const links = CLIENTS.flatMap(({ entry, link }) => link?.(entry(PUBLISHED)) ?? []);
+    const links = CLIENTS.flatMap(({ entry, link }) => link?.(entry(PUBLISHED), PRODUCT) ?? []);
     expect(links).not.toEqual([]);
     for (const link of links) expect(readme).toContain(`](${link})`);
   });

@@ -28,16 +28,20 @@ export async function connect(kind: ClientKind, start: Start): Promise<Server> {
   return connectTo(kind, [main, "serve", ...args], env, { person });
 }
 
-/** Connects to any Node program that speaks MCP over stdio. */
+/** Connects to any program that speaks MCP over stdio; by default a script of Node. */
 export async function connectTo(
   kind: ClientKind,
   args: string[],
   env: Record<string, string>,
-  { cwd, person }: { cwd?: string | undefined; person?: Person | undefined } = {},
+  {
+    command = process.execPath,
+    cwd,
+    person,
+  }: { command?: string; cwd?: string | undefined; person?: Person | undefined } = {},
 ): Promise<Server> {
   const parameters = {
     ...(cwd !== undefined && { cwd }),
-    command: process.execPath,
+    command,
     args,
     env: { PATH: process.env["PATH"] ?? "", ...WITHOUT_DAEMON, ...env },
     stderr: "pipe" as const,
