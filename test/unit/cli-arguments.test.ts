@@ -36,7 +36,7 @@ it.each<[string[], string]>([
   [["sessions", "list", "x"], "sessions list: Unexpected argument 'x'. It takes --status, --cwd, "],
   [
     ["sessions", "show", "x", "--jsno"],
-    "sessions show: Unknown option '--jsno'. Did you mean --json? It takes --json, --store, --config, an id.",
+    "sessions show: Unknown option '--jsno'. Did you mean --json? It takes --json, --store, --store-password-file, --config, an id.",
   ],
   [["sessions", "list", "--store", "memory:"], 'The store is "memory:": '],
   [["sessions", "list", "--store="], '--store is "": must be '],
