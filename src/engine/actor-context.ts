@@ -1,5 +1,6 @@
 import type { Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
+import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Place } from "../domain/place.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -48,4 +49,10 @@ export interface TakeoverTerms {
   readonly environmentId?: string;
   /** Reason why a lost turn is not started again, a sentence for people. */
   readonly why?: string;
+}
+
+/** True if masking changes `input`, so that the log cannot restore it. */
+export function isMasked(input: JsonObject, { mask }: ActorContext, { sessionId }: Lease): boolean {
+  const event: SessionEvent = { type: "message", data: { message: input } };
+  return JSON.stringify(mask(event, sessionId)) !== JSON.stringify(event);
 }

@@ -126,7 +126,7 @@ export async function collectErrors(calls: readonly Promise<unknown>[]): Promise
 /** Replacements for methods of the store. */
 export type BackendOverride = (backend: SessionBackend) => {
   [P in "inbox" | "leases" | "log" | "rows"]?: Partial<SessionBackend[P]>;
-};
+} & Pick<SessionBackend, "machines">;
 
 /** While `closed`, `pass` waits for `open`. */
 export class Gate {
@@ -194,5 +194,6 @@ function withReplacements(instead: ReturnType<BackendOverride>, backend: Session
     log: { ...backend.log, ...instead.log },
     leases: { ...backend.leases, ...instead.leases },
     inbox: { ...backend.inbox, ...instead.inbox },
+    ...(instead.machines && { machines: instead.machines }),
   };
 }
