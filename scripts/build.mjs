@@ -109,8 +109,8 @@ const CHUNKS = [
   return { name, test: (id) => paths.includes(id), priority: length - at };
 });
 
-/** Not bundled: the SDK finds its binary beside itself, and SQLite is optional and native. */
-const EXTERNAL = [/^@anthropic-ai\//, "@photostructure/sqlite"];
+/** Not bundled: the SDK finds its binary beside itself, SQLite is optional and native, and PostgreSQL is for few. */
+const EXTERNAL = [/^@anthropic-ai\//, "@photostructure/sqlite", "pg"];
 
 /**
  * Bundles pino, which runs with the first line of the log. The bundler sees only a plain `require`, which no module of Node

@@ -16,21 +16,21 @@ export function storeLocation({ config: { store }, environment }: StoreSettings)
   return store ?? defaultStore(stateFolder(environment, process.platform), process.platform);
 }
 
-/** True if SQLite is available, as part of Node or as a package installed by npm. */
-export async function hasDriver(): Promise<boolean> {
-  return (await import("../store/sqlite/connect/driver.ts")).hasDriver();
+/** True if the packages for a store of this kind are available. SQLite may be part of Node; npm installs the others. */
+export async function hasDriver(kind: StoreLocation["kind"] = "sqlite"): Promise<boolean> {
+  return (await import("../store/drivers.ts")).missingDrivers(kind).length === 0;
 }
 
-async function installDriver(): Promise<void> {
-  await (await import("../store/sqlite/connect/driver.ts")).installDriver();
+async function installDriver(kind: StoreLocation["kind"]): Promise<void> {
+  await (await import("../store/drivers.ts")).installDrivers(kind);
 }
 
 /** Installs the driver, but stops waiting once `over` aborts. npm continues after the end of this process. */
-async function installDriverUntil(over?: AbortSignal): Promise<void> {
+async function installDriverUntil(kind: StoreLocation["kind"], over?: AbortSignal): Promise<void> {
   const ended = new Promise<never>((_, reject) => {
     over?.addEventListener("abort", () => reject(new Error("The server is shutting down.")));
   });
-  await Promise.race([installDriver(), ended]);
+  await Promise.race([installDriver(kind), ended]);
 }
 
 /**
@@ -72,12 +72,12 @@ export interface StoreUse {
   readonly leaseMs?: number;
 }
 
-/** Opens the sessions at `location`. If Node has no SQLite, npm installs the driver first. */
+/** Opens the sessions at `location`. If a driver is missing, npm installs it first. */
 export async function connectStore(
   location: StoreLocation,
   { log, over, urls = [], ...node }: StoreUse,
 ): Promise<SessionBackend> {
-  if (!(await hasDriver())) await installDriverUntil(over);
+  if (!(await hasDriver(location.kind))) await installDriverUntil(location.kind, over);
   const [{ openStore }, { systemClock }, process] = await Promise.all([
     import("../store/open.ts"),
     import("../engine/clock.ts"),

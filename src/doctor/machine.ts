@@ -12,7 +12,7 @@ import { serverSettings } from "../config/server-settings.ts";
 import { findNetworkKind } from "../config/network-path.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
-import { defaultStore, storeTraits } from "../config/store.ts";
+import { defaultStore, type StoreLocation, storeTraits } from "../config/store.ts";
 import { withClaudePath } from "../domain/client-environment.ts";
 import { PackageCache } from "../packages/package-cache.ts";
 import { sandboxProblem } from "../security/sandbox.ts";
@@ -35,6 +35,7 @@ export interface Machine {
   readonly cacheFolder: string;
   /** `undefined` if sessions are not in a file. */
   readonly store: string | undefined;
+  readonly storeKind: StoreLocation["kind"];
   /** True if sessions outlive their server. */
   readonly isStoreShared: boolean;
   readonly claude: { readonly locate: () => ReturnType<ClaudeLocator["locate"]> };
@@ -73,6 +74,7 @@ export function createMachine(argv: readonly string[], environment: NodeJS.Proce
     stateFolder: stateFolder(environment, process.platform),
     cacheFolder: cache,
     store: storeTraits(store).file,
+    storeKind: store.kind,
     isStoreShared: storeTraits(store).isShared,
     claude: { locate: async () => locator.locate(withClaudePath(environment, config.claudePath)) },
     packages,

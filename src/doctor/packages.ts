@@ -3,8 +3,8 @@ import { sdkFile } from "../claude/sdk.ts";
 import { InstallError, NPM_MISSING } from "../packages/install-faults.ts";
 import { findNpm } from "../packages/npm.ts";
 import { writeFault } from "../packages/package-cache.ts";
-import { DRIVER_PACKAGE, SDK_PACKAGE, type Pinned } from "../packages/pinned.ts";
-import { hasDriver } from "../store/sqlite/connect/driver.ts";
+import { SDK_PACKAGE, type Pinned } from "../packages/pinned.ts";
+import { missingDrivers } from "../store/drivers.ts";
 import { counted, megabytes, FIX_COMMAND, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 
@@ -31,14 +31,14 @@ export async function checkPackages(machine: Machine): Promise<Finding[]> {
   return [{ id: "packages", level: "ok", text, fix: FIX_COMMAND, mend }];
 }
 
-async function missingPackages({ claude, packages }: Machine): Promise<Pinned[]> {
+async function missingPackages({ claude, packages, storeKind }: Machine): Promise<Pinned[]> {
   const { toInstall } = await claude.locate().catch((error: unknown) => {
     // `checkClaude` reports that there is no Claude Code.
     if (error instanceof NoClaudeError) return { toInstall: undefined };
     throw error;
   });
   return [
-    ...(hasDriver() ? [] : [DRIVER_PACKAGE]),
+    ...missingDrivers(storeKind),
     ...(sdkFile(packages) === undefined ? [SDK_PACKAGE] : []),
     ...(toInstall ? [toInstall] : []),
   ];

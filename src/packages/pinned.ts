@@ -51,6 +51,77 @@ export const DRIVER_PACKAGE: Pinned = {
   ],
 };
 
+/** Client of PostgreSQL. */
+export const POSTGRES_PACKAGE: Pinned = {
+  name: "pg",
+  version: "8.23.1",
+  integrity: "sha512-aL96AHANtWjPLDOLqnhx+ngp9+UK7ETEU8VJrDCGvsSSi/mGLcWYsS6Herg7lmaBJe4uwrfqsa7gTEFaSizDoQ==",
+  bytes: 500_000,
+  entry: "lib/index.js",
+  dependencies: [
+    {
+      name: "pg-connection-string",
+      version: "2.14.1",
+      integrity: "sha512-qR3kGNPBLpCNtz0evbKA0Y/MRFXwSSdT+pTJvYp/bXTcReZbvX1kzF0IyTc1QnxqF7AZbOeBhNL8R5mYQZV/MA==",
+    },
+    {
+      name: "pg-pool",
+      version: "3.14.0",
+      integrity: "sha512-gKtPkFdQPU3DksooVLi9LsjZxrsBUZIpa+7aVx+LV5pNh0KzP4Zleud2po+ConrxbuXGBJ6Hfer6hdgpIBpBaw==",
+    },
+    {
+      name: "pg-protocol",
+      version: "1.16.1",
+      integrity: "sha512-p9VOFMiHB/ZbJATetbg+99PxssTVSQRnyuPSQ67mN1+1KBOjZaZ83ZQzltnxPhJwSsC3nwVjJ10DVJlerbFzLg==",
+    },
+    {
+      name: "pg-types",
+      version: "2.2.0",
+      integrity: "sha512-qTAAlrEsl8s4OiEQY69wDvcMIdQN6wdz5ojQiOy6YRMuynxenON0O5oCpJI6lshc6scgAY8qvJ2On/p+CXY0GA==",
+    },
+    {
+      name: "pgpass",
+      version: "1.0.5",
+      integrity: "sha512-FdW9r/jQZhSeohs1Z3sI1yxFQNFvMcnmfuj4WBMUTxOrAyLMaTcE1aAMBiTlbMNaXvBCQuVi0R7hd8udDSP7ug==",
+    },
+    {
+      name: "pg-int8",
+      version: "1.0.1",
+      integrity: "sha512-WCtabS6t3c8SkpDBUlb1kjOs7l66xsGdKpIPZsg4wR+B3+u9UAum2odSsF9tnvxg80h4ZxLWMy4pRjOsFIqQpw==",
+    },
+    {
+      name: "postgres-array",
+      version: "2.0.0",
+      integrity: "sha512-VpZrUqU5A69eQyW2c5CA1jtLecCsN2U/bD6VilrFDWq5+5UIEVO7nazS3TEcHf1zuPYO/sqGvUvW62g86RXZuA==",
+    },
+    {
+      name: "postgres-bytea",
+      version: "1.0.1",
+      integrity: "sha512-5+5HqXnsZPE65IJZSMkZtURARZelel2oXUEO8rH83VS/hxH5vv1uHquPg5wZs8yMAfdv971IU+kcPUczi7NVBQ==",
+    },
+    {
+      name: "postgres-date",
+      version: "1.0.7",
+      integrity: "sha512-suDmjLVQg78nMK2UZ454hAG+OAW+HQPZ6n++TNDUX+L0+uUlLywnoxJKDou51Zm+zTCjrCl0Nq6J9C5hP9vK/Q==",
+    },
+    {
+      name: "postgres-interval",
+      version: "1.2.0",
+      integrity: "sha512-9ZhXKM/rw350N1ovuWHbGxnGh/SNJ4cnxHiM0rxE4VN41wsg8P8zWn9hv/buK00RP4WvlOyr/RBDiptyxVbkZQ==",
+    },
+    {
+      name: "split2",
+      version: "4.2.0",
+      integrity: "sha512-UcjcJOWknrNkF6PLX83qcHM6KHgVKNkV62Y8a5uYDVv9ydGQVwAHMKqHdJje1VTWpljG0WYpCDhrCdAOYH4TWg==",
+    },
+    {
+      name: "xtend",
+      version: "4.0.2",
+      integrity: "sha512-LKYU1iAXJXUgAXn9URjiu+MWhyUXHsvfp7mcuYm9dSUKK0/CjtrUwFAxD82/mCWbtLsGjFIad0wIsod4zrTAEQ==",
+    },
+  ],
+};
+
 /** Integrity and size in bytes of the package with Claude Code, by target. */
 const BINARIES: Readonly<Record<string, readonly [integrity: string, bytes: number]>> = {
   "darwin-arm64": [

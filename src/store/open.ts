@@ -9,8 +9,10 @@ import type {
   SessionRecord,
   StoreMaintenance,
 } from "../engine/ports.ts";
-import { newestFirst } from "./newest-first.ts";
+import { newestFirst } from "./listing.ts";
 import type { OwnNode } from "./node-row.ts";
+import { Database } from "./postgres/connect/database.ts";
+import { PostgresBackend } from "./postgres/postgres-backend.ts";
 import { SqliteBackend } from "./sqlite/backend.ts";
 import { StoreConnection } from "./sqlite/connect/store-connection.ts";
 import { openConnection, openInMemory } from "./sqlite/connect/open-file.ts";
@@ -28,7 +30,7 @@ export function openStore(location: StoreLocation, { log, ...self }: StoreOption
     case "memory":
       return memory;
     case "postgres":
-      throw new Error("The store is not there yet.");
+      return withEphemeral(new PostgresBackend(self, new Database(location)), memory, self.clock);
     case "sqlite": {
       const access = new StoreConnection(location, async () => openConnection(location.file, log));
       return withEphemeral(new SqliteBackend(self, access), memory, self.clock);

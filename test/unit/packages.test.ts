@@ -20,7 +20,15 @@ import { InstallError, NPM_MISSING, retryCommand } from "../../src/packages/inst
 import { breakLock, readHolder, isHeld, takeLock } from "../../src/packages/install-lock.ts";
 import { PackageCache } from "../../src/packages/package-cache.ts";
 import { findNpm, NPM_MS } from "../../src/packages/npm.ts";
-import { binaryPackage, DRIVER_PACKAGE, SDK, SDK_PACKAGE, SDK_VERSION, TARGETS } from "../../src/packages/pinned.ts";
+import {
+  binaryPackage,
+  DRIVER_PACKAGE,
+  POSTGRES_PACKAGE,
+  SDK,
+  SDK_PACKAGE,
+  SDK_VERSION,
+  TARGETS,
+} from "../../src/packages/pinned.ts";
 
 const root = mkdtempSync(join(tmpdir(), "ccm-packages-"));
 let folder: string;
@@ -38,12 +46,17 @@ const Lock = z.object({ packages: z.record(z.string(), Entry) });
 describe("packages that npm installs", () => {
   const { packages } = Lock.parse(JSON.parse(readFileSync("package-lock.json", "utf8")));
   const locked = (name: string) => packages[`node_modules/${name}`];
-  const pinned = [SDK_PACKAGE, DRIVER_PACKAGE, ...TARGETS.flatMap((target) => binaryPackage(target) ?? [])];
+  const onDemand = [SDK_PACKAGE, DRIVER_PACKAGE, POSTGRES_PACKAGE];
+  const pinned = [...onDemand, ...TARGETS.flatMap((target) => binaryPackage(target) ?? [])];
+
+  /** Names of all direct and indirect dependencies. */
+  const needed = (name: string): string[] =>
+    Object.keys(locked(name)?.dependencies ?? {}).flatMap((each) => [each, ...needed(each)]);
 
   it("pinned packages are those of package-lock.json", () => {
     for (const { dependencies = [], integrity, name, version } of pinned) {
       expect(locked(name)).toMatchObject({ version, integrity });
-      expect(Object.keys(locked(name)?.dependencies ?? {})).toEqual(dependencies.map((each) => each.name));
+      expect(needed(name).toSorted()).toEqual(dependencies.map((each) => each.name).toSorted());
       for (const { name: of, ...each } of dependencies) expect(locked(of)).toMatchObject(each);
     }
     const optional = Object.keys(locked(SDK)?.optionalDependencies ?? {});
@@ -55,9 +68,11 @@ describe("packages that npm installs", () => {
     const { platforms } = Manifest.parse(JSON.parse(readFileSync(`node_modules/${SDK}/manifest.json`, "utf8")));
     const sizes = TARGETS.map((target) => [target, { size: binaryPackage(target)?.bytes }]);
     expect(Object.fromEntries(sizes)).toEqual(platforms);
-    for (const { bytes, name } of [SDK_PACKAGE, DRIVER_PACKAGE]) {
-      const files = readdirSync(`node_modules/${name}`, { recursive: true, encoding: "utf8" });
-      const sum = files.reduce((before, file) => before + statSync(`node_modules/${name}/${file}`).size, 0);
+    for (const { bytes, dependencies = [], name } of onDemand) {
+      const files = [name, ...dependencies.map((each) => each.name)].flatMap((each) =>
+        readdirSync(`node_modules/${each}`, { recursive: true, encoding: "utf8" }).map((file) => `${each}/${file}`),
+      );
+      const sum = files.reduce((before, file) => before + statSync(`node_modules/${file}`).size, 0);
       expect(bytes / sum).toBeGreaterThan(0.9);
       expect(bytes / sum).toBeLessThan(1.1);
     }

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 
-import { StoreError, type StoreFault } from "../../src/store/errors.ts";
+import { StoreError, type FileFault } from "../../src/store/errors.ts";
 
-it.each<[StoreFault, boolean, string]>([
+it.each<[FileFault, boolean, string]>([
   ["busy", false, "is locked by another process. End what holds it"],
   ["corrupt", false, "is damaged. Restore it from a backup"],
   ["driver", false, "there is no SQLite. Use Node 22.13 or later, or run: claude-agents-mcp doctor --fix"],

@@ -8,7 +8,7 @@ import { stateFolder } from "../../src/config/state-folder.ts";
 import { defaultStore } from "../../src/config/store.ts";
 import { openStore } from "../../src/store/open.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
-import { urgencyOf } from "../../src/store/sqlite/events.ts";
+import { urgencyOf } from "../../src/store/texts.ts";
 import { StoreFile } from "../kit/store/files.ts";
 import { storeSuite } from "../kit/store/suite.ts";
 import { claimLease, command, notice, range, prompt, session, SHORT, T0, TTL, write } from "../kit/store/vocabulary.ts";

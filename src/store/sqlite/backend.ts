@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CommandReply } from "../../domain/command.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { NoAnswerError } from "../../engine/ports.ts";
@@ -15,8 +14,8 @@ import type {
 } from "../../engine/ports.ts";
 import type { StoreConnection } from "./connect/store-connection.ts";
 import {
-  ActiveSessionCache,
   abandonedSessions,
+  activeSessions,
   allPrincipals,
   countSessions,
   getSession,
@@ -25,26 +24,26 @@ import {
   listPart,
   findPrincipal,
   rawSession,
-  readableSessions,
   settleUnreadable,
   prepareCreate,
   prepareUpdate,
-  wholeList,
 } from "./sessions.ts";
 import { ChangeWatcher } from "./change-watcher.ts";
 import type { Connection } from "./connect/connection.ts";
-import { readEvents, readTypes, prepareAppend, urgencyOf } from "./events.ts";
+import { readEvents, readTypes, prepareAppend } from "./events.ts";
 import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
 import { createLedger, forgetEntries } from "./ledger.ts";
+import { ActiveSessionCache } from "../active-sessions.ts";
+import { awaitReply, receiveCommands } from "../command-reading.ts";
+import { readableSessions, wholeList } from "../listing.ts";
 import { LivenessCheck } from "../liveness.ts";
 import { allNodes, claimSession, isHeld, otherServers, releaseSession, renewLease, readNodeUrls } from "./leases.ts";
 import type { OwnNode } from "../node-row.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
-import { recordOf, type SessionRow } from "./rows.ts";
-import { type Urgency, Writer } from "./writer.ts";
-
-/** Maximum number of events in the memory of a tail, regardless of its reader's speed. */
-const TAIL_PAGE = 32;
+import { recordOf, type SessionRow } from "../rows.ts";
+import { type Urgency, urgencyOf } from "../texts.ts";
+import { tailLog } from "../session-watch.ts";
+import { Writer } from "./writer.ts";
 
 /** Node on an SQLite file. Opens, locks and writes nothing before the first call. */
 export class SqliteBackend implements SessionBackend {
@@ -135,7 +134,7 @@ export class SqliteBackend implements SessionBackend {
 
     atWork: async () => {
       const living = await this.#livingNodes();
-      return this.#read((db) => this.#active.read(db, living));
+      return this.#read((db) => activeSessions(db, this.#active, living));
     },
 
     urls: async () => this.#read(readNodeUrls),
@@ -151,7 +150,8 @@ export class SqliteBackend implements SessionBackend {
         return replyTo(db, id, command.id);
       };
       const known = await this.#change(id, "immediate", (db) => reply(db) ?? postCommand(db, posting, now));
-      const answer = known ?? (await this.#awaitReply(id, timeoutMs, reply));
+      const answer =
+        known ?? (await awaitReply(this.#changes, { sessionId: id, timeoutMs, reply: async () => this.#read(reply) }));
       if (answer) return answer;
       // Accepts an answer at the last moment.
       const late = await this.#change(id, "immediate", (db) => reply(db) ?? withdrawCommand(db, posting));
@@ -192,43 +192,28 @@ export class SqliteBackend implements SessionBackend {
 
   async *#tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
     this.#assertOpen();
-    let next = from;
-    const look = async (): Promise<StoredEvent[] | undefined> => {
-      const page = await this.#read((db) => {
-        const events = readEvents(db, id, next, TAIL_PAGE);
+    const read = async (next: number, limit: number) =>
+      this.#read((db) => {
+        const events = readEvents(db, id, next, limit);
         return events.length > 0 || hasSession(db, id) ? events : undefined;
       });
-      next = (page?.at(-1)?.id ?? next - 1) + 1;
-      // Yields, because a long log must not block everything else in this process.
-      if (page?.length === TAIL_PAGE) await nextTurn();
-      return page;
-    };
-    yield* this.#changes.tail({ sessionId: id, topic: "log", signal, look });
+    yield* tailLog(this.#changes, { sessionId: id, from, signal, read });
   }
 
   async *#receive(lease: Lease, signal: AbortSignal): AsyncGenerator<InboxItem, void> {
     this.#assertOpen();
     const { sessionId } = lease;
-    const inHand = new Set<string>();
-    // Reads one command at a time: while the owner worked on the last one, the next may have been withdrawn or the session
-    // lost.
-    const look = async () =>
+    const next = async (inHand: ReadonlySet<string>) =>
       this.#read((db) => {
         if (!isHeld(db, lease)) return undefined;
-        const next = nextCommand(db, sessionId, this.#self.clock.now(), inHand);
-        return next ? [next] : [];
+        const found = nextCommand(db, sessionId, this.#self.clock.now(), inHand);
+        return found ? [found] : [];
       });
-    for await (const next of this.#changes.tail({ sessionId, topic: "commands", signal, look })) {
-      const { id } = next;
-      inHand.add(id);
-      const ack = async (reply: CommandReply): Promise<void> => {
-        const text = JSON.stringify(reply);
-        await this.#change(sessionId, "immediate", (db) => answerCommand(db, lease, id, text));
-        inHand.delete(id);
-      };
-      if ("command" in next) yield { command: next.command, ack };
-      else await ack(next.refusal);
-    }
+    const answer = async (id: string, reply: CommandReply): Promise<void> => {
+      const text = JSON.stringify(reply);
+      await this.#change(sessionId, "immediate", (db) => answerCommand(db, lease, id, text));
+    };
+    yield* receiveCommands(lease, { changes: this.#changes, signal, next, answer });
   }
 
   async #shutDown(): Promise<void> {
@@ -252,26 +237,6 @@ export class SqliteBackend implements SessionBackend {
     const result = await this.#writer.write(urgency, work);
     this.#changes.notify(sessionId);
     return result;
-  }
-
-  async #awaitReply(
-    sessionId: string,
-    timeoutMs: number,
-    reply: (db: Connection) => CommandReply | undefined,
-  ): Promise<CommandReply | undefined> {
-    const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(), timeoutMs);
-    const look = async (): Promise<CommandReply[]> => {
-      const found = await this.#read(reply);
-      return found ? [found] : [];
-    };
-    try {
-      const { signal } = timeout;
-      for await (const found of this.#changes.tail({ sessionId, topic: "commands", signal, look })) return found;
-      return undefined;
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   async #records(rows: readonly SessionRow[]): Promise<SessionRecord[]> {

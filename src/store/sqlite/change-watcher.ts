@@ -1,6 +1,6 @@
 import { type FSWatcher, utimesSync, watch } from "node:fs";
 import { z } from "zod";
-import { Notifier, followChanges } from "../change-feed.ts";
+import { SessionWatch } from "../session-watch.ts";
 import type { StoreConnection } from "./connect/store-connection.ts";
 
 /**
@@ -10,53 +10,23 @@ import type { StoreConnection } from "./connect/store-connection.ts";
  */
 const [FIRST_MS, MAX_DELAY_MS, GROWTH] = [1, 50, 2];
 
-/** Part of a session to watch. */
-export type Topic = "commands" | "log";
-const TOPICS: readonly Topic[] = ["commands", "log"];
-
 const sql = { version: "PRAGMA data_version" } as const;
 const Version = z.object({ data_version: z.int() });
 
-export interface WatchOptions<T> {
-  readonly sessionId: string;
-  readonly topic: Topic;
-  readonly signal: AbortSignal;
-  /** See `FollowOptions.look`. */
-  readonly look: () => Promise<readonly T[] | undefined>;
-}
-
 /** Notifies subscribers of a session when any process changes it. Does not poll without subscribers. */
-export class ChangeWatcher {
+export class ChangeWatcher extends SessionWatch {
   readonly #access: StoreConnection;
-  readonly #notifiers = new Map<string, Notifier>();
-  readonly #closing = new Notifier();
-  #closed = false;
   #polling = false;
   #delay = FIRST_MS;
   #hurry = (): void => undefined;
 
   constructor(access: StoreConnection) {
+    super();
     this.#access = access;
   }
 
-  /**
-   * Yields all items that `look` finds, now and with each change of the topic, until `signal` aborts or the store is closed.
-   */
-  async *tail<T>({ sessionId, topic, signal, look }: WatchOptions<T>): AsyncGenerator<T, void> {
-    const name = topicKey(sessionId, topic);
-    const notifier = this.#notifiers.get(name) ?? new Notifier();
-    this.#notifiers.set(name, notifier);
+  protected override onReader(): void {
     void this.#poll();
-    try {
-      yield* followChanges({ notifiers: [notifier, this.#closing], signal, look: () => this.#unlessClosed(look) });
-    } finally {
-      if (notifier.isUnused && this.#notifiers.get(name) === notifier) this.#notifiers.delete(name);
-    }
-  }
-
-  /** Wakes readers after a change of the session by this process. */
-  notify(sessionId: string, topics = TOPICS): void {
-    for (const topic of topics) this.#notifiers.get(topicKey(sessionId, topic))?.notify();
   }
 
   /** Gives other processes the hint that this process has committed. */
@@ -71,20 +41,9 @@ export class ChangeWatcher {
     }
   }
 
-  close(): void {
-    this.#closed = true;
-    this.#closing.notify();
+  override close(): void {
+    super.close();
     this.#hurry();
-  }
-
-  async #unlessClosed<T>(look: () => Promise<T | undefined>): Promise<T | undefined> {
-    const ended = (): boolean => this.#closed;
-    try {
-      return ended() ? undefined : await look();
-    } catch (error) {
-      if (ended()) return undefined;
-      throw error;
-    }
   }
 
   async #poll(): Promise<void> {
@@ -96,13 +55,13 @@ export class ChangeWatcher {
     await this.#readVersion();
     const watcher = this.#watch(logPath(file));
     let last: number | undefined;
-    while (this.#notifiers.size > 0 && !this.#closed) {
+    while (this.hasReaders && !this.isClosed) {
       await this.#sleep();
       const version = await this.#readVersion();
       if (version !== undefined && version === last) continue;
       last = version;
       // Wakes the readers also if the store cannot be asked, so that `look` fails and reports the error.
-      for (const notifier of this.#notifiers.values()) notifier.notify();
+      this.notifyAll();
     }
     watcher?.close();
     this.#polling = false;
@@ -139,8 +98,4 @@ export class ChangeWatcher {
 
 function logPath(file: string): string {
   return `${file}-wal`;
-}
-
-function topicKey(sessionId: string, topic: Topic): string {
-  return `${topic} ${sessionId}`;
 }

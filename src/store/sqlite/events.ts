@@ -1,12 +1,10 @@
 import { z } from "zod";
 import type { EventType, StoredEvent } from "../../domain/event.ts";
 import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
-import { EVENT } from "../format.ts";
 import type { Connection } from "./connect/connection.ts";
 import { applyChanges } from "./ledger.ts";
-import { EventRow } from "./rows.ts";
-import { searchText, stateColumns } from "./sessions.ts";
-import type { Urgency } from "./writer.ts";
+import { EventRow } from "../rows.ts";
+import { appendTexts, disagreement } from "../texts.ts";
 
 const sql = {
   advance: `UPDATE sessions SET state = $state, status = $status, at_work = $atWork, last_event = $last,
@@ -22,40 +20,17 @@ const sql = {
     WHERE session_id = $sessionId AND id >= $from AND type IN (SELECT value FROM json_each($types)) ORDER BY id LIMIT $limit`,
 } as const;
 
-/**
- * Types of events that a crash of the whole machine may take back. All other events are acted upon as soon as they are stored.
- */
-const RELAXED: ReadonlySet<EventType> = new Set(["message", "notice", "background.changed", "turn.baseline"]);
-
-/**
- * Chooses the urgency. A change of the state without events that only affects a reply (a request was shown, a process may be
- * suspended) is not synced to disk at once: only a crash of the whole machine could undo the change, and also ends the turn,
- * its requests and the process; queued prompts are held after a loss in any case. An interrupt has no event either, but must be
- * durable, because a lost turn may be run again (`acted`).
- */
-export function urgencyOf({ acted = false, events }: Pick<Append, "acted" | "events">): Urgency {
-  if (acted || events.some(({ type }) => !RELAXED.has(type))) return "barrier";
-  return events.length > 0 ? "grouped" : "immediate";
-}
-
 /** Makes the texts now, although the returned function runs later. The function throws `FencedError` and `ConflictError`. */
-export function prepareAppend(
-  { epoch, nodeId, sessionId }: Lease,
-  { at, events, ledger = [], state }: Append,
-): (db: Connection) => void {
-  const before = state.lastEventId - events.length;
-  const head = { id: sessionId, owner: nodeId, epoch, at, before, last: state.lastEventId, ...stateColumns(state) };
-  const rows = events.map((event, index) => {
-    return { sessionId, id: before + 1 + index, at, type: event.type, event: EVENT.write(event) };
-  });
-  const prompt = events.find((event) => event.type === "prompt.queued")?.data.text;
-  const { transcriptId } = state;
+export function prepareAppend({ epoch, nodeId, sessionId }: Lease, change: Append): (db: Connection) => void {
+  const { events, head, prompt, transcriptId } = appendTexts(change);
+  const { at } = change;
+  const advance = { id: sessionId, owner: nodeId, epoch, ...head };
   return (db) => {
-    if (db.run(sql.advance, head) === 0) throw explainRefusal(db, head);
-    applyChanges(db, ledger, at);
+    if (db.run(sql.advance, advance) === 0) throw explainRefusal(db, advance);
+    applyChanges(db, change.ledger ?? [], at);
     if (transcriptId !== undefined) db.run(sql.giveTranscript, { transcriptId, sessionId });
-    for (const row of rows) db.run(sql.insert, row);
-    if (prompt !== undefined) db.run(sql.firstPrompt, { id: sessionId, prompt: searchText(prompt) });
+    for (const event of events) db.run(sql.insert, { sessionId, at, ...event });
+    if (prompt !== undefined) db.run(sql.firstPrompt, { id: sessionId, prompt });
   };
 }
 
@@ -67,8 +42,7 @@ function explainRefusal(db: Connection, to: { id: string; owner: string; epoch: 
   if (!head) return new FencedError(`session ${to.id} is gone`);
   if (head.owner !== to.owner || head.epoch !== to.epoch)
     return new FencedError(`session ${to.id} is no longer owned by ${to.owner}`);
-  const ids = `the log ends with event ${String(head.last_event)}, the change begins after ${String(to.before)}`;
-  return new Error(`session ${to.id}: state and log disagree: ${ids}`);
+  return disagreement(to.id, head.last_event, to.before);
 }
 
 export function readEvents(db: Connection, sessionId: string, from: number, limit: number): StoredEvent[] {

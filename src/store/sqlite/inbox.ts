@@ -1,13 +1,10 @@
 import { z } from "zod";
-import { parseJson } from "../../domain/json.ts";
-import { Command, type CommandReply } from "../../domain/command.ts";
+import type { CommandReply } from "../../domain/command.ts";
 import type { Lease } from "../../engine/ports.ts";
+import { EXPIRED_MS, MAX_REPLIES, type NextCommand, readCommand } from "../command-reading.ts";
 import type { Connection } from "./connect/connection.ts";
 import { isHeld } from "./leases.ts";
-import { ReplyRow } from "./rows.ts";
-
-/** Maximum number of answers kept per session, so that a repeated command is answered again and not run again. */
-const MAX_REPLIES = 1000;
+import { ReplyRow } from "../rows.ts";
 
 const sql = {
   reply: "SELECT reply FROM commands WHERE session_id = $sessionId AND id = $id",
@@ -32,9 +29,6 @@ export interface PostedCommand {
   readonly expiresAt: number;
 }
 
-/** Time after the expiry at which a dead sender's command is deleted, ms. */
-const EXPIRED_MS = 60_000;
-
 /** Posts a command for the owner to find. A command already posted waits for the last of its senders. */
 export function postCommand(db: Connection, posting: PostedCommand, now: number): void {
   db.run(sql.expire, { sessionId: posting.sessionId, before: now - EXPIRED_MS });
@@ -52,15 +46,6 @@ export function replyTo(db: Connection, sessionId: string, id: string): CommandR
 
 const OpenRow = z.object({ id: z.string(), data: z.unknown() });
 
-/** Next command for an owner, or the refusal of a row that is damaged or was sent by a newer server. */
-export type NextCommand = { readonly id: string } & (
-  { readonly command: Command } | { readonly refusal: CommandReply }
-);
-
-const refusalOf = (message: string): CommandReply => ({ ok: false, refusal: { code: "INTERNAL", message } });
-const UNKNOWN_COMMAND = refusalOf("The server that owns the session is older than this one. Update it.");
-const UNREADABLE_COMMAND = refusalOf("The command could not be read from the store. Send it again.");
-
 /** Returns the oldest unanswered command that is not in hand. A dead sender's command ends with its time. */
 export function nextCommand(
   db: Connection,
@@ -71,14 +56,6 @@ export function nextCommand(
   const rows = db.all(sql.open, OpenRow, { sessionId, now, limit: inHand.size + 1 });
   const row = rows.find(({ id }) => !inHand.has(id));
   return row && { id: row.id, ...readCommand(row.data) };
-}
-
-function readCommand(text: unknown): { command: Command } | { refusal: CommandReply } {
-  const found = parseJson(String(text));
-  const { data: command } = Command.safeParse(found);
-  if (command) return { command };
-  const isCommand = typeof found === "object" && found !== null && "kind" in found && typeof found.kind === "string";
-  return { refusal: isCommand ? UNKNOWN_COMMAND : UNREADABLE_COMMAND };
 }
 
 /**

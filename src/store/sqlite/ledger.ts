@@ -1,6 +1,5 @@
-import { z } from "zod";
-import { JsonObject, parseJson } from "../../domain/json.ts";
 import { ConflictError, type Ledger, type LedgerChange, type LedgerEntry } from "../../engine/ports.ts";
+import { FORGET_ENTRY_MS, LedgerRow } from "../rows.ts";
 import type { Connection } from "./connect/connection.ts";
 
 const entry = `SELECT key, value, rev, at FROM ledger`;
@@ -14,24 +13,14 @@ const sql = {
   forget: "DELETE FROM ledger WHERE at < $before",
 } as const;
 
-/** Treats a damaged value as absent: the next report or turn writes the value again. */
-const Row = z.object({
-  key: z.string(),
-  value: z.unknown().transform((text) => JsonObject.catch({}).parse(typeof text === "string" ? parseJson(text) : {})),
-  rev: z.int().catch(0),
-  at: z.int().catch(0),
-});
-const Rev = Row.pick({ rev: true });
-
-/** Time after which an unchanged entry is deleted, ms: longer than any window or day of a budget. */
-const FORGET_MS = 60 * 86_400_000;
+const Rev = LedgerRow.pick({ rev: true });
 
 export function readEntries(db: Connection, keys: readonly string[]): LedgerEntry[] {
-  return db.all(sql.read, Row, { keys: JSON.stringify(keys) });
+  return db.all(sql.read, LedgerRow, { keys: JSON.stringify(keys) });
 }
 
 export function listEntries(db: Connection, prefix: string): LedgerEntry[] {
-  return db.all(sql.list, Row, { from: prefix, to: `${prefix}\u{10ffff}` });
+  return db.all(sql.list, LedgerRow, { from: prefix, to: `${prefix}\u{10ffff}` });
 }
 
 /** Applies changes in the present transaction. Throws `ConflictError` if an entry has another `rev`. */
@@ -44,7 +33,7 @@ export function applyChanges(db: Connection, changes: readonly LedgerChange[], a
 }
 
 export function forgetEntries(db: Connection, now: number): void {
-  db.run(sql.forget, { before: now - FORGET_MS });
+  db.run(sql.forget, { before: now - FORGET_ENTRY_MS });
 }
 
 interface Access {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { PurgeQuery } from "../../engine/ports.ts";
-import { newestFirst } from "../newest-first.ts";
+import { newestFirst } from "../listing.ts";
 import type { Connection } from "./connect/connection.ts";
 
 /** Rows deleted, and pages given back to the file system, in one transaction of a few milliseconds. */

@@ -1,9 +1,7 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import { JsonObject } from "../../domain/json.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
-import { isAtWork, type SessionState, statusOf } from "../../domain/session.ts";
 import {
   ConflictError,
   type NewSession,
@@ -11,11 +9,13 @@ import {
   type SessionQuery,
   type SessionRecord,
 } from "../../engine/ports.ts";
-import { OPTIONS, POLICY, STATE } from "../format.ts";
-import { newestFirst, type ListPosition } from "../newest-first.ts";
+import { type ActiveSessionCache, ActiveHead } from "../active-sessions.ts";
+import { OPTIONS } from "../format.ts";
+import { type ListPart, type ListPosition, newestFirst, type RestPage } from "../listing.ts";
+import { PrincipalRow, SessionRow } from "../rows.ts";
+import { jsonText, newSessionTexts, searchText } from "../texts.ts";
 import type { Connection } from "./connect/connection.ts";
 import type { SqlValue } from "./connect/driver.ts";
-import { PrincipalRow, SessionRow, recordOf } from "./rows.ts";
 
 const select = `SELECT s.id, s.principal, s.cwd, s.state, s.status, s.at_work AS "atWork", s.last_event AS "lastEvent",
     s.created_at AS "createdAt", s.updated_at AS "updatedAt", s.rev, d.spec, d.policy, d.title,
@@ -56,21 +56,6 @@ const PlaceRow = z.object({ updatedAt: z.int(), id: z.string() });
 /** Sessions to go through at a time, in a few milliseconds. */
 const PART_SIZE = 1000;
 
-/** Returns the columns that follow from a state. Throws for a state without JSON form, before the transaction begins. */
-export function stateColumns(state: SessionState): { state: string; status: string; atWork: number } {
-  return { state: STATE.write(state), status: statusOf(state), atWork: isAtWork(state) ? 1 : 0 };
-}
-
-/** Converts text for the search. Replaces NUL, which not every driver takes. */
-export function searchText(text: string): string {
-  return text.toLowerCase().replaceAll("\0", "\ufffd");
-}
-
-/** Converts text for comparisons to JSON, for the reason given at `MIGRATIONS`. */
-function jsonText(text: string): string {
-  return JSON.stringify(text);
-}
-
 export function getSession(db: Connection, id: string): SessionRow | undefined {
   return db.get(sql.byId, SessionRow, { id });
 }
@@ -85,28 +70,6 @@ export function findPrincipal(db: Connection, id: string): string | undefined {
 
 export function hasSession(db: Connection, id: string): boolean {
   return db.get(sql.exists, z.unknown(), { id }) !== undefined;
-}
-
-interface RestPage {
-  readonly limit: number;
-  /** Ids of sessions read before. */
-  readonly passed: readonly string[];
-}
-
-/** Reads on until `limit` readable sessions are found, so that unreadable ones do not count. */
-export async function readableSessions(
-  limit: number,
-  read: (page: RestPage) => Promise<readonly SessionRecord[]>,
-): Promise<SessionRecord[]> {
-  const found: SessionRecord[] = [];
-  for (const passed: string[] = []; found.length < limit;) {
-    const page = { limit: limit - found.length, passed };
-    const records = await read(page);
-    found.push(...records.filter(({ unreadable }) => !unreadable));
-    passed.push(...records.map(({ id }) => id));
-    if (records.length < page.limit) break;
-  }
-  return found;
 }
 
 /** Returns sessions at work that no living node owns. */
@@ -146,15 +109,8 @@ export function allPrincipals(db: Connection): Principal[] {
 
 /** Makes the text of a session now, although the returned function runs later: the caller may go on to change the session. */
 export function prepareCreate(session: NewSession): (db: Connection) => { row: SessionRow; created: boolean } {
-  const { at, id, idempotencyKey, policy, spec, state } = session;
-  if (state.lastEventId !== 0) throw new Error(`session ${id}: state and log disagree: the log is empty`);
-  const [principal, key] = [
-    jsonText(session.principal),
-    idempotencyKey === undefined ? null : jsonText(idempotencyKey),
-  ];
-  const columns = { id, principal, key, cwd: jsonText(spec.cwd), at, ...stateColumns(state) };
-  const policyText = policy ? POLICY.write(policy) : null;
-  const description = { id, spec: OPTIONS.write(spec), policy: policyText, soughtCwd: searchText(spec.cwd) };
+  const { columns, description } = newSessionTexts(session);
+  const { id, key, principal } = columns;
   return (db) => {
     const known = getSession(db, id) ?? (key === null ? undefined : db.get(sql.byKey, SessionRow, { principal, key }));
     if (known) return { row: known, created: false };
@@ -183,36 +139,6 @@ function readBack(db: Connection, id: string): SessionRow {
   const row = getSession(db, id);
   if (!row) throw new Error(`session ${id} is not there although it was just written`);
   return row;
-}
-
-/** Rows of a list, and the query for the rest; `undefined` if nothing is left to read. */
-export interface ListPart {
-  readonly rows: SessionRow[];
-  readonly rest: SessionQuery | undefined;
-}
-
-/** Reads part by part until the list has its length, because a part may hold no session that the query matches. */
-export async function wholeList(
-  query: SessionQuery,
-  read: (wanted: SessionQuery) => Promise<ListPart & { readonly records: readonly SessionRecord[] }>,
-): Promise<SessionRecord[]> {
-  const isSought = ({ unreadable }: SessionRecord) => !unreadable || (query.statuses?.includes("error") ?? true);
-  const found: SessionRecord[] = [];
-  for (let wanted: SessionQuery | undefined = query; wanted;) {
-    const part = await read(wanted);
-    found.push(...part.records.filter(isSought));
-    wanted = restOf(wanted, part, query.limit - found.length);
-    if (wanted) await nextTurn();
-  }
-  return found;
-}
-
-function restOf(query: SessionQuery, { rest, rows }: ListPart, limit: number): SessionQuery | undefined {
-  const last = rows.at(-1);
-  if (limit <= 0) return undefined;
-  if (rest) return { ...rest, limit };
-  if (!last || rows.length < query.limit) return undefined;
-  return { ...query, before: { updatedAt: last.updatedAt, id: last.id }, limit };
 }
 
 /**
@@ -260,26 +186,13 @@ function readPage(
 
 const MENTIONS = ["title", "cwd", "prompt"].map((field) => `instr(d.sought_${field}, $text) > 0`).join(" OR ");
 
-const Head = z.object({ id: z.string(), rev: z.int(), createdAt: z.int(), nodeId: z.string() });
-
-/**
- * Caches the sessions at work of living nodes. A server with a session that waits for a slot reads them ten times a second, and
- * a thousand may wait: unchanged sessions are not read again.
- */
-export class ActiveSessionCache {
-  #known = new Map<string, SessionRecord>();
-
-  read(db: Connection, living: readonly string[]): SessionRecord[] {
-    const records = db.snapshot(() =>
-      db.all(sql.heads, Head, { living: JSON.stringify(living) }).flatMap(({ createdAt, id, nodeId, rev }) => {
-        const known = this.#known.get(id);
-        const isSame = known?.rev === rev && known.createdAt === createdAt && known.owner?.nodeId === nodeId;
-        if (known && isSame) return [known];
-        const row = getSession(db, id);
-        return row ? [recordOf(row, { nodeId, alive: true })] : [];
-      }),
+/** Returns the sessions at work of living nodes. Reads only those that have changed since the last call. */
+export function activeSessions(db: Connection, known: ActiveSessionCache, living: readonly string[]): SessionRecord[] {
+  return db.snapshot(() => {
+    const heads = db.all(sql.heads, ActiveHead, { living: JSON.stringify(living) });
+    return known.update(
+      heads,
+      known.changed(heads).flatMap(({ id }) => getSession(db, id) ?? []),
     );
-    this.#known = new Map(records.map((record) => [record.id, record]));
-    return records;
-  }
+  });
 }

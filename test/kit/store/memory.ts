@@ -1,6 +1,7 @@
 import type { Clock, SessionBackend } from "../../../src/engine/ports.ts";
 import { SqliteBackend } from "../../../src/store/sqlite/backend.ts";
-import { ChangeWatcher, type Topic } from "../../../src/store/sqlite/change-watcher.ts";
+import type { Topic } from "../../../src/store/session-watch.ts";
+import { ChangeWatcher } from "../../../src/store/sqlite/change-watcher.ts";
 import { StoreConnection } from "../../../src/store/sqlite/connect/store-connection.ts";
 import { openInMemory } from "../../../src/store/sqlite/connect/open-file.ts";
 

@@ -55,7 +55,7 @@ export function inboxTests(world: () => World): void {
     const { id, lease } = await owned();
     const [one, two] = [command(), command()];
     const items = iterator(a.inbox.receive(lease, never));
-    const gaveUp = b.inbox.send(id, one, SHORT);
+    const gaveUp = b.inbox.send(id, one, 10 * SHORT);
     gaveUp.catch(() => undefined);
     const item = await nextItem(items);
     await expect(gaveUp).rejects.toThrow(NoAnswerError);

@@ -15,6 +15,8 @@ export interface StoreUnderTest {
 }
 
 export const TTL = 30_000;
+/** Interval of renewals in the tests. Longer than the time for which an expired lease is watched. */
+const RENEW_MS = WATCH_MS + 1;
 /** `LONG`: time limit of a command that must be answered. `SHORT`: of a command that must not, ms. */
 export const [LONG, SHORT] = [60_000, 20];
 export const T0 = 1_800_000_000_000;
@@ -81,10 +83,10 @@ export class World {
   /** Returns the row and log of a session as node b reads them. */
   readFromB = async (id: string): Promise<unknown[]> => [await this.b.rows.get(id), await this.b.log.read(id, 1, 1000)];
 
-  /** Lets the lease of node a expire, and time pass until b considers a dead. */
+  /** Lets the lease of node a expire, and time pass until b considers a dead. Meanwhile b renews its own, as a server does. */
   expireLeaseOfA = async (): Promise<void> => {
-    for (const ms of [TTL + 1, WATCH_MS + 1]) {
-      await this.store.advance(ms);
+    for (const _ of range(1, Math.ceil(TTL / RENEW_MS) + 1)) {
+      await this.store.advance(RENEW_MS);
       await this.b.leases.heartbeat(TTL);
     }
   };

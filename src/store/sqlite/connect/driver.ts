@@ -1,9 +1,7 @@
-import { createRequire } from "node:module";
 import { z } from "zod";
-import { cacheFolder } from "../../../config/cache-folder.ts";
-import { PackageCache } from "../../../packages/package-cache.ts";
 import { DRIVER_PACKAGE } from "../../../packages/pinned.ts";
 import { StoreError } from "../../errors.ts";
+import { hasPackage, loadPackage } from "../../installed-package.ts";
 
 /**
  * Loads SQLite with the first use of a store: the module built into Node (22.13 and later), otherwise @photostructure/sqlite
@@ -30,42 +28,21 @@ export interface Database {
 type Driver = { DatabaseSync: new (file: string) => Database };
 
 export async function openDatabase(file: string): Promise<Database> {
-  const driver: Driver = loadBuiltIn() ?? (await loadPackage(file));
-  return new driver.DatabaseSync(file);
+  const driver = loadBuiltIn() ?? loadDriver(file);
+  return Promise.resolve(new driver.DatabaseSync(file));
 }
 
-const require: NodeJS.Require = createRequire(import.meta.url);
-const load: (file: string) => Driver = require;
-
-async function loadPackage(file: string): Promise<Driver> {
+function loadDriver(file: string): Driver {
   try {
-    const cached = isInstalledBeside() ? undefined : packageCache().findEntry(DRIVER_PACKAGE);
-    return cached === undefined ? await import("@photostructure/sqlite") : load(cached);
+    return BuiltIn.parse(loadPackage(DRIVER_PACKAGE));
   } catch (error) {
     throw new StoreError("driver", file, error);
   }
 }
 
-function isInstalledBeside(): boolean {
-  try {
-    return require.resolve(DRIVER_PACKAGE.name) !== "";
-  } catch {
-    return false;
-  }
-}
-
-function packageCache(): PackageCache {
-  return new PackageCache({ cacheFolder: cacheFolder(process.env), environment: process.env });
-}
-
 /** True if a store can be opened without an installation. */
 export function hasDriver(): boolean {
-  return loadBuiltIn() !== undefined || isInstalledBeside() || packageCache().findEntry(DRIVER_PACKAGE) !== undefined;
-}
-
-/** Throws `InstallError`. */
-export async function installDriver(): Promise<void> {
-  await packageCache().install(DRIVER_PACKAGE);
+  return loadBuiltIn() !== undefined || hasPackage(DRIVER_PACKAGE);
 }
 
 const BuiltIn = z.custom<Driver>((found) => typeof found === "object" && found !== null && "DatabaseSync" in found);

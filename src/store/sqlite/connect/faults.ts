@@ -1,11 +1,11 @@
 import { ZodError } from "zod";
 import { setTimeout as sleep } from "node:timers/promises";
-import { StoreError, type StoreFault } from "../../errors.ts";
+import { StoreError, type FileFault } from "../../errors.ts";
 import { NewerFormatError } from "../../format.ts";
 import { sqliteCode, isBusy } from "./driver.ts";
 
 /** Faults by SQLite's extended result code if more specific, else by the primary code, the low byte. */
-const BY_CODE: Readonly<Record<number, StoreFault>> = {
+const BY_CODE: Readonly<Record<number, FileFault>> = {
   3: "readonly", // PERM
   5: "busy", // BUSY
   6: "busy", // LOCKED
@@ -19,7 +19,7 @@ const BY_CODE: Readonly<Record<number, StoreFault>> = {
 };
 
 /** Faults by error codes of the file system, before SQLite is asked. */
-const BY_NAME: Readonly<Record<string, StoreFault>> = {
+const BY_NAME: Readonly<Record<string, FileFault>> = {
   EACCES: "readonly",
   EDQUOT: "full",
   EEXIST: "readonly",
@@ -39,7 +39,7 @@ export function asStoreError(error: unknown, file: string): StoreError | undefin
   return fault && new StoreError(fault, file, error);
 }
 
-function faultOf(error: unknown): StoreFault | undefined {
+function faultOf(error: unknown): FileFault | undefined {
   if (error instanceof NewerFormatError) return "newer";
   // The store reads only text of its own, so a parse error means that the file was changed from outside.
   if (error instanceof ZodError || error instanceof SyntaxError) return "corrupt";

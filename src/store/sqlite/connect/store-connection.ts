@@ -1,12 +1,12 @@
 import { storeTraits, type StoreLocation } from "../../../config/store.ts";
-import { StoreError, type StoreFault } from "../../errors.ts";
+import { type FileFault, StoreError } from "../../errors.ts";
 import type { Connection } from "./connection.ts";
 import { asStoreError, retryWhileBusy } from "./faults.ts";
 import { StoreFiles } from "./store-files.ts";
 import { checkReadable } from "./migrations.ts";
 
 /** Faults after which the connection is given up: the next use finds out if the cause has gone away. */
-const BROKEN: ReadonlySet<StoreFault> = new Set(["corrupt", "failed", "moved", "newer", "readonly"]);
+const BROKEN: ReadonlySet<string> = new Set<FileFault>(["corrupt", "failed", "moved", "newer", "readonly"]);
 
 interface OpenFile {
   readonly connection: Connection;

@@ -1,13 +1,14 @@
 import { z } from "zod";
-import { CommandReply } from "../../domain/command.ts";
-import { SessionPolicy } from "../../domain/approvals/session-policy.ts";
-import { SessionEvent, type StoredEvent } from "../../domain/event.ts";
-import { SessionOptions } from "../../domain/options.ts";
-import { initialState, SessionState } from "../../domain/session.ts";
-import type { Unreadable } from "../../domain/unreadable.ts";
-import type { SessionRecord } from "../../engine/ports.ts";
-import { EVENT, faultIn, type Format, NewerFormatError, OPTIONS, POLICY, STATE } from "../format.ts";
-import { NodeRow } from "../node-row.ts";
+import { CommandReply } from "../domain/command.ts";
+import { SessionPolicy } from "../domain/approvals/session-policy.ts";
+import { SessionEvent, type StoredEvent } from "../domain/event.ts";
+import { SessionOptions } from "../domain/options.ts";
+import { initialState, SessionState } from "../domain/session.ts";
+import { JsonObject, parseJson } from "../domain/json.ts";
+import type { Unreadable } from "../domain/unreadable.ts";
+import type { SessionRecord } from "../engine/ports.ts";
+import { EVENT, faultIn, type Format, NewerFormatError, OPTIONS, POLICY, STATE } from "./format.ts";
+import { NodeRow } from "./node-row.ts";
 
 /**
  * Reads rows of the database. An unreadable row becomes a value with `unreadable` or a notice: one damaged session, event or
@@ -61,11 +62,9 @@ function rememberValid(text: string): void {
   VALID_TEXTS.add(text);
 }
 
-const parseJson: (text: string) => unknown = JSON.parse;
-
 /** Reads a string stored as JSON. */
 function readString(name: string, text: unknown): Read<string> {
-  return readText(name, text, (found) => z.string().parse(parseJson(found)));
+  return readText(name, text, (found) => z.string().parse(JSON.parse(found)));
 }
 
 function valueOf<T>(read: Read<T>): T | undefined {
@@ -175,3 +174,14 @@ export const ReplyRow = z.object({
     return reply && faultIn(CommandReply, reply) === undefined ? reply : UNREADABLE_REPLY;
   }),
 });
+
+/** Entry of the ledger. Treats a damaged value as absent: the next report or turn writes the value again. */
+export const LedgerRow = z.object({
+  key: z.string(),
+  value: z.unknown().transform((text) => JsonObject.catch({}).parse(typeof text === "string" ? parseJson(text) : {})),
+  rev: Count,
+  at: Time,
+});
+
+/** Time after which an unchanged entry is deleted, ms: longer than any window or day of a budget. */
+export const FORGET_ENTRY_MS = 60 * 86_400_000;
