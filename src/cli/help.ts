@@ -55,13 +55,16 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   sessions: {
     usage: "sessions [<verb>] [flags]",
-    about: "List, show, count, export and delete stored sessions, with or without a running server.",
+    about: "List, show, count, export, move and delete stored sessions, with or without a running server.",
     verbs: {
       list: "List sessions, newest first. The default verb.",
       "show ID": "Show one session. A unique prefix of its id is enough, here and below.",
       stats: "Show counts, durations, error rates and costs of all sessions. Also: sessions --stats.",
       "export ID": "Write the whole log of a session.",
       "delete ID...": "Delete sessions without a running turn, with their logs, after a confirmation.",
+      "pack ID > FILE":
+        "Write a session for another machine: log, transcript (not masked), options, and the files of its repository.",
+      "unpack FILE": "Take a packed session over. It goes on with the next prompt.",
     },
     flags: {
       "list --status <status>": "Only sessions with this status, such as running or idle. Repeatable.",
@@ -76,6 +79,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       "export --force": "Overwrite the file.",
       "delete --older-than <time>": "Instead of ids: all sessions without an event since then, such as 30d.",
       "delete --yes": "Skip the confirmation.",
+      "pack --output <file>": "Write to a new file, which only you can read, instead of stdout.",
+      "pack --interrupt": "Interrupt a running turn first. Default: refuse.",
+      "pack --no-files": "Leave out the files of the folder.",
+      "unpack --cwd <dir>":
+        "Folder for the files: new, empty, or a clean clone with the commit. Default: a new one here. Required without files.",
+      "unpack --keep-approvals": "Keep options that let tools run without asking. Only for files that you trust.",
       "--store <path>": "File or database in which sessions are kept, as for serve.",
       "--store-password-file <path>": "File with the password of the database, as for serve.",
       "--config <path>": "JSON file with settings, as for serve.",
@@ -185,7 +194,7 @@ const aliases = (command: string, ...words: string[]) => words.map((word) => [wo
 const ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
   ...aliases("serve", "start", "run", "mcp", "server", "stdio"),
   ...aliases("console", "ui", "web", "dashboard"),
-  ...aliases("sessions", "list", "ls", "show", "stats", "export", "delete"),
+  ...aliases("sessions", "list", "ls", "show", "stats", "export", "delete", "pack", "unpack"),
   ...aliases("rules", "try", "rehearse"),
   ...aliases("daemon", "status", "stop", "logs", "restart", "ps"),
   ...aliases("doctor", "check", "diagnose", "login"),

@@ -3,9 +3,11 @@ import { didYouMean } from "../domain/suggest.ts";
 import { remove } from "./sessions/delete.ts";
 import { exportLog } from "./sessions/export.ts";
 import { list } from "./sessions/list.ts";
+import { pack } from "./sessions/pack.ts";
 import { show } from "./sessions/show.ts";
 import { stats } from "./sessions/stats.ts";
 import { withFaultLines } from "./sessions/store.ts";
+import { unpack } from "./sessions/unpack.ts";
 
 /** Runs `claude-agents-mcp sessions VERB` on the store, with or without a running server. Resolves to the exit code. */
 export async function sessions(argv: string[]): Promise<number> {
@@ -21,6 +23,8 @@ const VERBS: ReadonlyMap<string, (argv: string[]) => Promise<number>> = new Map(
   ["stats", stats],
   ["export", exportLog],
   ["delete", remove],
+  ["pack", pack],
+  ["unpack", unpack],
 ]);
 
 /** Adds the default verb `list`. Turns `--stats` among flags into the verb `stats`. */
@@ -41,6 +45,8 @@ const ALIASES = {
   save: "export",
   rm: "delete",
   remove: "delete",
+  move: "pack",
+  import: "unpack",
 };
 
 function unknownVerb(verb: string): ConfigError {

@@ -8,7 +8,14 @@ import { conversationsFolder } from "../../security/claude-own-files.ts";
 import { exists, lstat, otherwise, realpath } from "../../security/files/limited.ts";
 import { configFolder } from "../child-environment.ts";
 import { buildEnvironment, type ClaudeDependencies } from "../dependencies.ts";
-import { folderOf, listConversation, partsOf, readConversation, type Conversation } from "./conversation.ts";
+import {
+  CHECKPOINTS,
+  folderOf,
+  listConversation,
+  partsOf,
+  readConversation,
+  type Conversation,
+} from "./conversation.ts";
 import { filesFor } from "./transcript.ts";
 
 /** Writes the files of a conversation into a configuration folder, as Claude Code would have done there. */
@@ -66,6 +73,17 @@ export async function writeConversation(target: Target, files: AsyncIterable<Wri
     for (const { draft } of drafts.values()) await rm(draft, { force: true });
   }
   return project;
+}
+
+/** Removes a conversation written into the folder `project`, and nothing else. */
+export async function removeConversation({ configFolder: root, transcriptId }: Conversation, project: string) {
+  partsOf(`${transcriptId}.jsonl`, transcriptId);
+  const written = [
+    join(project, `${transcriptId}.jsonl`),
+    join(project, transcriptId),
+    join(root, CHECKPOINTS, transcriptId),
+  ];
+  for (const path of written) await rm(path, { recursive: true, force: true });
 }
 
 /** Returns the folder of the project of `cwd`, or the one that has the conversation to be replaced. */

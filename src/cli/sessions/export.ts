@@ -30,7 +30,7 @@ const FORMATS = {
 };
 
 interface Sink {
-  write(text: string): Promise<void>;
+  write(text: string | Uint8Array): Promise<void>;
   /** `whole` is true if everything was written. Otherwise an incomplete file is removed, if possible. */
   end(whole: boolean): Promise<void>;
 }
@@ -85,7 +85,7 @@ export const STDOUT: Sink = {
 };
 
 /** Creates a file readable by its owner only, like the store. */
-async function openFile(path: string, force: boolean): Promise<Sink> {
+export async function openFile(path: string, force: boolean): Promise<Sink> {
   const file = await open(path, force ? "w" : "wx", 0o600).catch((error: unknown) => {
     throw notWritten(path, error);
   });

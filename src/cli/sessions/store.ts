@@ -51,7 +51,15 @@ export async function withStoreIfAny<T>(
   work: (store: Store) => Promise<T>,
   none: (file: string) => T,
 ): Promise<T> {
-  const settings = readStoreSettings(flags);
+  return withStoreAt(readStoreSettings(flags), work, none);
+}
+
+/** Without `none`, creates a missing store. */
+export async function withStoreAt<T>(
+  settings: StoreSettings,
+  work: (store: Store) => Promise<T>,
+  none?: (file: string) => T,
+): Promise<T> {
   // Loaded only after the flags are read, because loading takes half a second.
   const { connectStore, storeLocation } = await import("../../app/store.ts");
   const masker = createMasker(settings.environment);
@@ -61,7 +69,7 @@ export async function withStoreIfAny<T>(
     const problem = `The store is "${text}": its sessions exist only in the server that runs them.`;
     throw new ConfigError(`${problem} Name the file of a store with --store.`);
   }
-  if (file !== undefined && !(await exists(file))) return none(file);
+  if (none && file !== undefined && !(await exists(file))) return none(file);
   const store = await connectStore(location, { log: createLogger({ level: "error", masker }) });
   try {
     return await work(store);
@@ -70,7 +78,7 @@ export async function withStoreIfAny<T>(
   }
 }
 
-function readStoreSettings({ config, store, "store-password-file": password }: StoreFlags): StoreSettings {
+export function readStoreSettings({ config, store, "store-password-file": password }: StoreFlags) {
   const argv = flagsOfServe({ store, "store-password-file": password, config });
   return { config: serverSettings({ argv, env: process.env }).config, environment: process.env };
 }

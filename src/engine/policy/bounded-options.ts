@@ -32,7 +32,17 @@ export function withinBound<T extends Given>(
   bound: Bound,
   exempt: ReadonlySet<string> = new Set(),
 ): Withheld<T> {
-  if (bound === "all") return { options, withheld: [] };
+  const { options: within, parts } = cutBeyond(options, bound, exempt);
+  return { options: within, withheld: parts.map((what) => leftOutText(what, bound)) };
+}
+
+/** Leaves out what approves more than `bound`. Returns the names of the parts, too. */
+export function cutBeyond<T extends Given>(
+  options: T,
+  bound: Bound,
+  exempt: ReadonlySet<string> = new Set(),
+): { readonly options: T; readonly parts: readonly string[] } {
+  if (bound === "all") return { options, parts: [] };
   const found = Object.entries(CUTS).map(([name, cut]) => (exempt.has(name) ? undefined : cut(options, bound)));
   const cuts = [...found.filter((cut) => cut !== undefined), ...cutWhole(options, exempt)];
   const within = { ...options };
@@ -40,7 +50,7 @@ export function withinBound<T extends Given>(
     if (value === undefined) Reflect.deleteProperty(within, name);
     else Reflect.set(within, name, value);
   }
-  return { options: within, withheld: cuts.map(([, what]) => leftOutText(what, bound)) };
+  return { options: within, parts: cuts.map(([, what]) => what) };
 }
 
 /** Removes options that may let anything run without asking, whatever the value (`approves: "everything"`). */

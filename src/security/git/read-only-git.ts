@@ -18,6 +18,8 @@ export interface GitContext {
   readonly wrapper: readonly string[];
   /** Sets of folders. Anything read must lie in one folder of each set; an empty set allows any folder. */
   readonly allowed: readonly (readonly string[])[];
+  /** Maximum size of the output of a command, bytes. Default: 1 MiB. */
+  readonly mostBytes?: number;
 }
 
 /** Returns the stdout of one git command. Rejects with a `GitError` if git fails, takes too long or writes too much. */
@@ -75,6 +77,7 @@ export async function openRepository(
         env: { ...plainEnvironment(place.environment), ...asVariables([...SETTINGS, ...settings]) },
         limitMs,
         input,
+        mostBytes: place.mostBytes,
       });
   const git = withSettings([]);
   // Runs beside `rev-parse`, which reads every file of settings too.
@@ -113,10 +116,10 @@ async function explainFailure(error: unknown, cwd: string): Promise<string | und
   return dotGit === undefined ? undefined : `${unreadableText(error)} There is ${dotGit}, which git cannot use.`;
 }
 
-type Setting = readonly [key: string, value: string];
+export type Setting = readonly [key: string, value: string];
 
 /** Settings with precedence over every file. */
-const SETTINGS: readonly Setting[] = [
+export const SETTINGS: readonly Setting[] = [
   // Refuses a bare repository in an ordinary folder, where four text files make one.
   ["safe.bareRepository", "explicit"],
   ["core.fsmonitor", "false"],
@@ -156,7 +159,7 @@ function disableDrivers(names: Buffer): Setting[] | undefined {
 }
 
 /** Puts each key into a variable of its own, because `-c` would split a key at the first `=`. */
-function asVariables(settings: readonly Setting[]): Record<string, string> {
+export function asVariables(settings: readonly Setting[]): Record<string, string> {
   const variables: Record<string, string> = { GIT_CONFIG_COUNT: String(settings.length) };
   for (const [index, [key, value]] of settings.entries()) {
     variables[`GIT_CONFIG_KEY_${String(index)}`] = key;
@@ -173,7 +176,7 @@ const KEPT_VARIABLES = new Set([
   "GIT_CEILING_DIRECTORIES",
 ]);
 
-function plainEnvironment(environment: GitContext["environment"]): Record<string, string> {
+export function plainEnvironment(environment: GitContext["environment"]): Record<string, string> {
   const kept = Object.entries(environment).filter(
     ([name]) => !name.toUpperCase().startsWith("GIT_") || KEPT_VARIABLES.has(name),
   );
@@ -190,7 +193,7 @@ function plainEnvironment(environment: GitContext["environment"]): Record<string
 }
 
 /** Finds git, but never in the session's folder or through a relative entry of `PATH`. */
-async function findGit({ cwd, environment }: GitContext): Promise<string | undefined> {
+export async function findGit({ cwd, environment }: GitContext): Promise<string | undefined> {
   const real = await realpath(cwd).catch(otherwise(cwd));
   const folders = real === sep ? [] : [real];
   const path = Object.entries(environment).find(([name]) => name.toUpperCase() === "PATH")?.[1] ?? "";

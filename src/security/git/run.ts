@@ -9,7 +9,7 @@ import { killAtExit, killNow } from "../kill-at-exit.ts";
 /** Error whose message is a reason in git's own words, without a full stop. */
 export class GitError extends Error {
   override readonly name = "GitError";
-  /** Beginning of the output if git wrote more than `MAX_BYTES`. */
+  /** Beginning of the output if git wrote more than `mostBytes`. */
   readonly beginning: Buffer | undefined;
 
   constructor(reason: string, beginning?: Buffer) {
@@ -23,7 +23,7 @@ export function unreadableText(error: unknown): string {
   return `git cannot read the repository: ${error instanceof Error ? error.message : String(error)}.`;
 }
 
-/** Maximum size of git's stdout. */
+/** Default of `mostBytes`. */
 const MAX_BYTES = 1024 * 1024;
 const MAX_REASON_BYTES = 4096;
 
@@ -33,12 +33,14 @@ interface Run {
   readonly limitMs: number;
   /** Whole text of `stdin`. Default: "". */
   readonly input?: string;
+  /** Maximum size of git's stdout. */
+  readonly mostBytes?: number | undefined;
 }
 
 /** Runs the command in a process group, so that `limitMs` also kills children of git. */
 export async function run(
   [command = "git", ...args]: readonly string[],
-  { cwd, env, input, limitMs }: Run,
+  { cwd, env, input, limitMs, mostBytes = MAX_BYTES }: Run,
 ): Promise<Buffer> {
   // `spawn` in a folder that does not answer would block this whole process.
   await stat(cwd).catch(otherwise(undefined));
@@ -77,8 +79,8 @@ export async function run(
     child.stdout.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
       chunks.push(chunk);
-      if (bytes <= MAX_BYTES) return;
-      end(new GitError(`more than ${String(MAX_BYTES)} bytes of output`, Buffer.concat(chunks).subarray(0, MAX_BYTES)));
+      if (bytes <= mostBytes) return;
+      end(new GitError(`more than ${String(mostBytes)} bytes of output`, Buffer.concat(chunks).subarray(0, mostBytes)));
     });
     child.on("close", (code, signal) => {
       clearTimeout(timer);

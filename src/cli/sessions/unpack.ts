@@ -1,0 +1,44 @@
+import { createReadStream } from "node:fs";
+import { ConfigError } from "../../config/error.ts";
+import { AppError } from "../../domain/error.ts";
+import { readArguments } from "./arguments.ts";
+import { refuseNested } from "./pack.ts";
+import { readStoreSettings, withStoreAt } from "./store.ts";
+
+const FLAGS = { cwd: { type: "string" }, "keep-approvals": { type: "boolean" } } as const;
+
+/** Takes a packed session over into store, configuration folder and a folder of this machine. */
+export async function unpack(argv: string[]): Promise<number> {
+  const { positionals, values } = readArguments("sessions unpack", argv, { options: FLAGS, words: "a file" });
+  const [path, ...others] = positionals;
+  if (path === undefined || others.length > 0)
+    throw new ConfigError("sessions unpack needs one file of sessions pack.");
+  const { cwd: folder, "keep-approvals": keepsApprovals = false } = values;
+  refuseNested("unpack");
+  const settings = readStoreSettings(values);
+  return withStoreAt(settings, async (store) => {
+    const [{ unpackSession }, { localEnvironment }] = await Promise.all([
+      import("../../pack/unpack-session.ts"),
+      import("../../pack/local-source.ts"),
+    ]);
+    const { cwd, notes, sessionId } = await unpackSession(read(path), {
+      store,
+      folder,
+      base: process.cwd(),
+      environmentOf: (options) => localEnvironment(options, settings.config.profiles),
+      keepsApprovals,
+    });
+    process.stdout.write(`Session ${sessionId} is unpacked in ${cwd}. It goes on with your next reply.\n`);
+    for (const note of notes) process.stdout.write(`${note}\n`);
+    return 0;
+  });
+}
+
+async function* read(path: string): AsyncGenerator<Buffer> {
+  try {
+    yield* createReadStream(path) as AsyncIterable<Buffer>;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new AppError("INVALID_ARGUMENT", `file: ${path} cannot be read: ${why}. Name a file of sessions pack.`);
+  }
+}

@@ -1,0 +1,97 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { gzipSync } from "node:zlib";
+import { beforeAll, describe, expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { readPack } from "../../src/pack/container.ts";
+import { expectedRefusal, runSessions } from "../kit/clients/sessions-command.ts";
+import { TwoHomes } from "../kit/clients/two-homes.ts";
+import { repository } from "../kit/git-repository.ts";
+import type { Server } from "../kit/servers/stdio-server.ts";
+import { useWorld } from "../kit/world.ts";
+
+/** Packed sessions that are damaged, hostile, or meet another payer. */
+
+const world = useWorld({ agent: "stand-in", daemon: "never" });
+let server: Server;
+let homes: TwoHomes;
+beforeAll(async () => {
+  homes = new TwoHomes(world);
+  server = await world.server();
+});
+
+async function begun(cwd = world.folder(), more: object = {}): Promise<string> {
+  const prompt = scriptTag([{ text: "First answer." }]);
+  return (await server.call("claude_code", { prompt, cwd, waitMs: 20_000, ...more })).sessionId;
+}
+
+describe("a packed session", () => {
+  it("the payer is compared by kind and account, and a difference is told", async () => {
+    const { file } = await homes.pack(await begun());
+    const other = homes.another({ ANTHROPIC_API_KEY: "sk-another-key-of-another-account" });
+    const told = await other.run("unpack", file, "--cwd", world.folder());
+    expect(told.stdout).toContain("paid by ANTHROPIC_API_KEY, of another account than before.");
+    const token = homes.another({ ANTHROPIC_API_KEY: "", CLAUDE_CODE_OAUTH_TOKEN: "t" });
+    const changed = await token.run("unpack", file, "--cwd", world.folder());
+    expect(changed.stdout).toContain("paid by CLAUDE_CODE_OAUTH_TOKEN; so far ANTHROPIC_API_KEY has paid.");
+  });
+
+  it("options that approve are kept if asked, and a session inside a session is refused", async () => {
+    const { file } = await homes.pack(await begun(world.folder(), { allowedTools: ["Bash(ls)"] }));
+    const { run } = homes.another();
+    const { stdout } = await run("unpack", file, "--cwd", world.folder(), "--keep-approvals");
+    expect(stdout).not.toContain("Left out");
+    const inside = await runSessions(["unpack", file], { ...world.environment, CLAUDE_CODE_MCP_DEPTH: "1" });
+    expect(inside).toMatchObject({ status: 2, stdout: "" });
+  });
+});
+
+describe("a damaged or hostile file", () => {
+  it("is refused, and nothing of it stays: no session, no conversation, no folder", async () => {
+    const cwd = world.folder();
+    repository(cwd, "begin");
+    const { file } = await homes.pack(await begun(cwd));
+    const whole = readFileSync(file);
+    const { home, run } = homes.another();
+    const target = join(home, "target");
+    const cut = join(home, "cut");
+    writeFileSync(cut, whole.subarray(0, whole.length - 20));
+    expect(await run("unpack", cut, "--cwd", target)).toEqual(expectedRefusal(1, /file: is damaged/));
+    expect(await run("unpack", join(home, "none"))).toEqual(expectedRefusal(1, /file: .* cannot be read: ENOENT/));
+    writeFileSync(cut, "hello");
+    expect(await run("unpack", cut)).toEqual(expectedRefusal(1, /file: is not a packed session/));
+    // A folder in place of the transcript's, which is found only when the files and the log are written.
+    mkdirSync(join(home, "claude", "projects"), { recursive: true });
+    writeFileSync(join(home, "claude", "projects", target.replaceAll(/[^a-zA-Z0-9]/g, "-")), "in the way");
+    expect(await run("unpack", file, "--cwd", target)).toEqual(expectedRefusal(1, /is not a folder/));
+    expect(existsSync(target)).toBe(false);
+    expect(readdirSync(home).toSorted()).toEqual([".local", "claude", "cut"]);
+    expect((await run("list")).stdout).toMatch(/^No sessions/);
+    rmSync(join(home, "claude"), { recursive: true });
+    expect((await run("unpack", file, "--cwd", target)).status).toBe(0);
+  });
+
+  it("a folder with other files is refused", async () => {
+    const cwd = world.folder();
+    repository(cwd, "begin");
+    const { file } = await homes.pack(await begun(cwd));
+    const { home, run } = homes.another();
+    const full = mkdtempSync(join(home, "full-"));
+    writeFileSync(join(full, "mine.txt"), "mine");
+    expect(await run("unpack", file, "--cwd", full)).toEqual(
+      expectedRefusal(1, /--cwd: .* is not the top of a repository/),
+    );
+    expect(readdirSync(full)).toEqual(["mine.txt"]);
+  });
+
+  it("a file that is small only because it is compressed is refused", async () => {
+    const chunk = Buffer.concat([Buffer.from([0, 1, 0, 0]), Buffer.alloc(65_536)]);
+    const bomb = Buffer.concat([Buffer.from([0, 0, 0, 1]), Buffer.from("a"), ...Array<Buffer>(4_200).fill(chunk)]);
+    const file = Buffer.concat([Buffer.from("claude-agents-mcp session 1\n"), gzipSync(bomb, { level: 1 })]);
+    const read = async () => {
+      for await (const { bytes } of readPack(Readable.from([file]))) for await (const _ of bytes);
+    };
+    await expect(read()).rejects.toThrow("would be too large unpacked");
+  });
+});
