@@ -114,8 +114,7 @@ export function createApp(settings: AppSettings): App {
   const sessions = new LazyStart<Running, OverHttp>(async (http, over) => {
     const { startEngine } = await import("./engine.ts");
     const location = storeLocation(settings);
-    const own = { urls: http?.ownUrls, facts: nodeFacts(settings), leaseMs: config.leaseMs };
-    const backend = await connectStore(location, { log, over, ...own });
+    const backend = await connectStore(location, { log, over, urls: http?.ownUrls, facts: nodeFacts(settings) });
     const self = { storeName: await resolveStoreName(location, backend), process: await thisProcess() };
     const parts = { backend, ...self, http, audit, log, masker, environments, connections };
     const running = await startEngine({ ...settings, runsNothing: settings.operations !== undefined }, parts);

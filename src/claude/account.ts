@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Account } from "../domain/plan.ts";
-import type { Payer } from "../domain/process.ts";
+import type { Identity, Payer } from "../domain/process.ts";
 import { stat } from "../security/files/limited.ts";
 import { configFolder, credentialOf, identify, LOGIN, payingVariable, stateFile } from "./child-environment.ts";
 import { managedSettings, readContent } from "./login.ts";
@@ -73,6 +73,12 @@ export async function readPayer(environment: Variables): Promise<Payer> {
     return value === "" || isTemporary(name) ? [] : [`${name}=${value}`];
   });
   return { kind, ...(parts.length > 0 && { account: digest("account", parts) }) };
+}
+
+/** Returns configuration and payer of a process with this environment, at the node named `node`. */
+export async function readIdentity(environment: Variables, { node }: { readonly node?: string | undefined }) {
+  const payer = await readPayer(environment);
+  return { ...identify(environment), payer, ...(node !== undefined && { node }) } satisfies Identity;
 }
 
 /** Reads everything that says who pays. `helper` is set only if it pays; `variable` is the paying one. */

@@ -6,7 +6,7 @@ import { malformedRules } from "../domain/approvals/malformed-rule.ts";
 import type { Places } from "../domain/approvals/session-policy.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentReattach, AgentSignal, AgentStart } from "../engine/ports.ts";
-import { readAccount } from "./account.ts";
+import { readAccount, readIdentity } from "./account.ts";
 import { checkAllPlaces } from "./preflight/session-paths.ts";
 import { BASH_VARIABLE, NO_BASH, windowsShell } from "./preflight/git-bash.ts";
 import { configFolder, credentialOf, identify } from "./child-environment.ts";
@@ -190,14 +190,14 @@ async function attachedPlan(
 
 /** Computes the part of a plan that starting and attaching have in common. */
 async function planCommonPart(request: AgentStart, config: ClaudeDependencies, secrets: Variables) {
-  const { origin, policy } = request;
+  const { isMoved = false, origin, policy } = request;
   sessionMasks(request, config, secrets);
   const { all } = allowedPlaces(config, request);
   // Repeats the check as late as possible, because a link may lead elsewhere by now.
   const closed = await findClosedPaths(request.options, buildEnvironment(config, request), config);
   const options = await checkAllPlaces(request.options, all, closed);
   const base = await buildBaseOptions({ ...request, options }, config, secrets);
-  const watchCost = request.watchesCost ? "always" : origin ? "at-start" : "never";
+  const watchCost = request.watchesCost ? "always" : origin || isMoved ? "at-start" : "never";
   const plan = {
     folders: await resolveFolders(options, base.options.env, config),
     denying: sessionDenyRules(options),
@@ -205,6 +205,7 @@ async function planCommonPart(request: AgentStart, config: ClaudeDependencies, s
     isSandboxed: isSandboxed(policy),
     configFolder: configFolder(base.options.env),
     account: await readAccount(base.options.env),
+    identity: await readIdentity(base.options.env, config),
     expectsStructured: options.outputFormat !== undefined,
     watchCost,
   } satisfies Partial<LaunchPlan>;

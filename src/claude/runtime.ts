@@ -26,7 +26,7 @@ import {
   type PlacedStart,
 } from "./dependencies.ts";
 import { hasProfile, profileOf, readSecrets } from "./profile-environment.ts";
-import { readAccount, readPayer } from "./account.ts";
+import { readAccount, readIdentity } from "./account.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import type { LaunchPlan } from "./process/launch.ts";
 import { relationWithoutShims, type Shims } from "./shim/shims.ts";
@@ -198,8 +198,9 @@ async function plan(request: StartRequest, config: ClaudeDependencies, spares: S
   const open = goesOnWith === undefined ? undefined : await findOpenProcess(goesOnWith, configFolder(environment));
   // Reserves last, so that a refused request keeps no spare.
   const spec = isNew && spares.available > 0 ? await buildSpareSpec(request, config) : undefined;
-  const payer = secrets && (await readPayer({ ...environment, ...secrets }));
-  const identity = { ...identityIn(config, environment, request), ...(payer && { payer }) };
+  const identity = secrets
+    ? await readIdentity({ ...environment, ...secrets }, config)
+    : identityIn(config, environment, request);
   return { identity, openIn: open, spareId: spec && spares.reserve(spec.key) };
 }
 

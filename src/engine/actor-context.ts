@@ -52,7 +52,7 @@ export interface TakeoverTerms {
 }
 
 /** True if masking changes `input`, so that the log cannot restore it. */
-export function isMasked(input: JsonObject, { mask }: ActorContext, { sessionId }: Lease): boolean {
+export function isMasked({ mask }: Pick<ActorContext, "mask">, sessionId: string, input: JsonObject): boolean {
   const event: SessionEvent = { type: "message", data: { message: input } };
   return JSON.stringify(mask(event, sessionId)) !== JSON.stringify(event);
 }

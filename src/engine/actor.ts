@@ -2,15 +2,16 @@ import { changedInputOf, NO_ANSWER, NO_ENVIRONMENT, type Command, type CommandRe
 import type { Refusal } from "../domain/error.ts";
 import { isAtWork, waitsForNode, type SessionState } from "../domain/session.ts";
 import { isMasked, type ActorContext, type ActorSession } from "./actor-context.ts";
+import { pause } from "./clock.ts";
 import { EffectRunner } from "./effects.ts";
 import { logWriteRefusal, messageOf } from "./ports/store.ts";
 import { readKnown, storeReports } from "./session/limits-reader.ts";
 import { refusalAtOwner, refusalFromAfar } from "./session/check-prompt.ts";
-import { StoreRetry } from "./store-retry.ts";
-import { ConflictError, FencedError, isLoss, StoreTroubleError, type InboxItem, type Lease } from "./ports.ts";
+import { ConflictError, FencedError, isLoss, StoreTroubleError } from "./ports.ts";
 import { nextDeadline, stepAll, TRACELESS, type Arrival, type Happening, type Step } from "./step.ts";
 import { lineOf, looksUnchanged } from "./step/time.ts";
 
+const STORE_RETRY_MS = 1000;
 /** Number of uneventful lines after which the state is stored, because Claude Code streams text by the word. */
 const LINES_BEHIND = 500;
 
@@ -23,7 +24,6 @@ export class SessionActor {
   readonly #session: ActorSession;
   readonly #onGone: (lost: Refusal | undefined) => void;
   readonly #runner: EffectRunner;
-  readonly #retry: StoreRetry;
   readonly #replies = new Map<string, (reply: CommandReply) => void>();
   readonly #inbox = new AbortController();
   #mailbox: Arrival[] = [];
@@ -36,6 +36,7 @@ export class SessionActor {
   #counted: number;
   #cancelTimer: (() => void) | undefined;
   #draining: Promise<void> | undefined;
+  #endPause: (() => void) | undefined;
   #leaving = false;
   #gone = false;
   /** Reason why the log cannot be written at present. */
@@ -51,13 +52,8 @@ export class SessionActor {
     this.#counted = context.clock.tick();
     this.#onGone = onGone;
     const post = (happening: Happening) => this.#post(happening);
-    this.#retry = new StoreRetry(context.clock);
-    const backend = this.#retry.withReads(context.backend);
-    this.#runner = new EffectRunner({ ...context, backend, ...session, ...session.lease, post });
-    void this.#retry.receive(context.backend, session.lease, this.#inbox.signal, {
-      item: (item) => this.#takeFromInbox(item),
-      fault: (error) => this.#warn(error),
-    });
+    this.#runner = new EffectRunner({ ...context, ...session, ...session.lease, post });
+    void this.#readInbox();
     this.#storedLine = lineOf(session.state);
     // A recorded process was left by a former owner, because this owner has started none yet.
     if (session.takenOver && isAtWork(session.state)) this.#post(session.takenOver);
@@ -76,8 +72,8 @@ export class SessionActor {
     if (refusal) return refusal;
     return new Promise((resolve) => {
       this.#replies.set(command.id, resolve);
-      const masked = changed && isMasked(changed.input, this.#context, this.#session.lease);
-      this.#post({ type: "command", command, ...(judgement && { judgement }), ...(masked && { isMasked: true }) });
+      const masked = changed && isMasked(this.#context, this.#session.lease.sessionId, changed.input);
+      this.#post({ type: "command", command, ...(judgement && { judgement }), ...(masked && { isMasked: masked }) });
     });
   }
 
@@ -113,22 +109,24 @@ export class SessionActor {
     if (this.#gone) return;
     this.#post({ type: "shutdown" });
     this.#leaving = true;
-    this.#retry.end();
+    this.#endPause?.();
     await this.#draining;
+    await this.#runner.transcripts.finishAfterExit();
     await this.#release();
   }
 
-  /**
-   * Kills the process and gives the session up without writing, because the lease of this node has ended. Returns the lease, for
-   * its release.
-   */
-  abandon(): Lease {
-    this.#runner.kill();
-    this.#leave();
-    return this.#session.lease;
+  /** Gives the session up once its conversation is stored, unless work has come by then. */
+  async #retire(): Promise<void> {
+    if (this.#runner.transcripts.isUnsaved) await this.#runner.transcripts.finish();
+    if (!this.#draining && !this.#isAtWork) await this.#release();
+  }
+
+  get #isAtWork(): boolean {
+    return isAtWork(this.#state) && !waitsForNode(this.#state);
   }
 
   async #release(): Promise<void> {
+    if (this.#gone) return;
     this.#leave();
     const { placement } = this.#context;
     await placement.release(this.#session.lease, this.#state).catch((error: unknown) => this.#warn(error));
@@ -151,8 +149,8 @@ export class SessionActor {
     this.#draining = undefined;
     if (this.#gone) return;
     // A session without work here needs no owner: the node that gets its next command claims it.
-    if (isAtWork(this.#state) && !waitsForNode(this.#state)) this.#setTimer();
-    else void this.#release();
+    if (this.#isAtWork) this.#setTimer();
+    else void this.#retire();
   }
 
   async #take(batch: readonly Arrival[]): Promise<void> {
@@ -162,21 +160,18 @@ export class SessionActor {
     }
     let taken: Step;
     try {
-      await this.#retry.throughOutages(async () => storeReports(this.#context, batch));
+      await storeReports(this.#context, batch);
       taken = await this.#stepped(batch);
       // Keeps a step without news (a sign of life) in memory until the next step with news.
       while (!(await this.#store(taken))) {
-        if (this.#gone) return;
         // Drops commands after a failure, because a refused command must not be carried out later.
         const isRefused = this.#trouble !== undefined;
         taken = await this.#stepped(isRefused ? batch.filter(({ type }) => type !== "command") : batch);
-        if (isRefused) await this.#retry.pause();
+        if (isRefused) await this.#pause(STORE_RETRY_MS);
       }
     } catch (error) {
       return this.#giveUp(error);
     }
-    // Without the session, its next owner acts upon what was stored.
-    if (this.#gone) return;
     this.#state = taken.state;
     this.#counted = batch.at(-1)?.tick ?? this.#counted;
     for (const effect of taken.effects) {
@@ -187,12 +182,11 @@ export class SessionActor {
           this.#runner.fail(error, taken.state);
         });
     }
+    this.#runner.transcripts.note(taken.state, taken.events);
   }
 
   async #stepped(batch: readonly Arrival[]): Promise<Step> {
-    const known = await this.#retry.throughOutages(async () =>
-      readKnown(this.#context, this.#session, this.#state, batch),
-    );
+    const known = await readKnown(this.#context, this.#session, this.#state, batch);
     return stepAll(this.#state, batch, { counted: this.#counted, known, policy: this.#session.policy });
   }
 
@@ -208,8 +202,7 @@ export class SessionActor {
       const { backend, clock, mask } = this.#context;
       const masked = events.map((event) => mask(event, this.#session.lease.sessionId));
       const acted = effects.some(({ type }) => !TRACELESS.has(type));
-      const change = { events: masked, at: clock.now(), state, acted, ledger };
-      await this.#retry.throughOutages(async () => backend.log.append(this.#session.lease, change));
+      await backend.log.append(this.#session.lease, { events: masked, at: clock.now(), state, acted, ledger });
       this.#storedLine = lineOf(state);
       this.#trouble = undefined;
       this.#isLost = false;
@@ -242,6 +235,12 @@ export class SessionActor {
     this.#post({ type: "signal", processId: process.id, signal: { type: "notice", kind: "warning", message } });
   }
 
+  async #pause(ms: number): Promise<void> {
+    const { end, over } = pause(this.#context.clock, ms);
+    this.#endPause = end;
+    await over;
+  }
+
   #reply(commandId: string, reply: CommandReply): void {
     this.#replies.get(commandId)?.(reply);
     this.#replies.delete(commandId);
@@ -254,12 +253,21 @@ export class SessionActor {
     this.#cancelTimer = due === undefined ? undefined : this.#context.clock.after(due, onDue, { isLimit: true });
   }
 
-  /** Not awaited, because a second command may end the wait of the first. */
-  #takeFromInbox(item: InboxItem): void {
-    this.command(item.command)
-      // Sends no reply after `NO_ENVIRONMENT`, so that the sender takes the session as soon as it is free.
-      .then(async (reply) => (reply === NO_ENVIRONMENT ? undefined : item.ack(reply)))
-      .catch((error: unknown) => this.#warn(error));
+  async #readInbox(): Promise<void> {
+    if (this.#gone) return;
+    try {
+      for await (const item of this.#context.backend.inbox.receive(this.#session.lease, this.#inbox.signal)) {
+        // Not awaited, because a second command may end the wait of the first.
+        void this.command(item.command)
+          // Sends no reply after `NO_ENVIRONMENT`, so that the sender takes the session as soon as it is free.
+          .then(async (reply) => (reply === NO_ENVIRONMENT ? undefined : item.ack(reply)))
+          .catch((error: unknown) => this.#warn(error));
+      }
+    } catch (error) {
+      this.#warn(error);
+      // Without its inbox the session would answer no other server.
+      this.#context.clock.after(STORE_RETRY_MS, () => void this.#readInbox());
+    }
   }
 
   /**
@@ -267,7 +275,6 @@ export class SessionActor {
    * records running work as lost.
    */
   #giveUp(error: unknown): void {
-    if (this.#gone) return;
     const isFenced = error instanceof FencedError;
     if (!isFenced) this.#warn(error);
     this.#runner[isFenced ? "letGo" : "kill"]();
@@ -278,9 +285,7 @@ export class SessionActor {
   #leave(): void {
     if (this.#gone) return;
     this.#gone = true;
-    this.#retry.end();
-    this.#runner.evidence.stopChecks();
-    this.#runner.search.end();
+    this.#runner.leave();
     this.#cancelTimer?.();
     this.#inbox.abort();
     for (const resolve of this.#replies.values()) resolve(NO_ANSWER);

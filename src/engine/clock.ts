@@ -108,6 +108,22 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): P
   return Promise.race([work, aborted]).finally(() => done.abort());
 }
 
+/** Begins a pause. `over` resolves after `ms`, or once `end` is called. */
+export function pause(
+  clock: Pick<Clock, "after">,
+  ms: number,
+): { readonly over: Promise<void>; readonly end: () => void } {
+  let end: () => void = () => undefined;
+  const over = new Promise<void>((resolve) => {
+    const cancel = clock.after(ms, resolve);
+    end = () => {
+      cancel();
+      resolve();
+    };
+  });
+  return { over, end };
+}
+
 export const systemClock: Clock = new AwakeClock({
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -6,14 +6,14 @@ import { hasSpoken, optionsOf, promptsOf, type SessionState } from "../domain/se
 import { VERIFICATION_TOOL } from "../domain/verification.ts";
 import type { ActorContext, ActorSession } from "./actor-context.ts";
 import { policyOfProcess } from "./policy/turn-policy.ts";
-import { waitingNotice } from "./process-limiter.ts";
 import type { AgentProcess, AgentSignal, AgentStart, Judgement } from "./ports.ts";
 import { messageOf } from "./ports/store.ts";
 import { type EvidenceEffect, EvidenceRunner, isEvidenceEffect } from "./evidence-runner.ts";
-import { EnvironmentSearch, installMissing } from "./session/before-start.ts";
+import { admit, EnvironmentSearch } from "./session/before-start.ts";
 import { findEnvironment, ENVIRONMENT_GONE } from "./session/environment.ts";
-import { readPermissionChanges, readSpokenMessages } from "./session/process-history.ts";
+import { readAnswer, readPermissionChanges, readSpokenMessages } from "./session/process-history.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
+import { TranscriptKeeper } from "./transcripts/keeper.ts";
 
 type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
 /** Effects outside the actor, which sends replies itself. */
@@ -27,8 +27,8 @@ export interface StoredBatch {
 
 interface EffectRunnerOptions
   extends
-    Pick<ActorContext, "backend" | "limiter" | "objectionToStart" | "runtime">,
-    Pick<ActorSession, "policy" | "principal" | "spec"> {
+    Pick<ActorContext, "backend" | "clock" | "limiter" | "log" | "objectionToStart" | "runtime">,
+    Pick<ActorSession, "lease" | "place" | "policy" | "principal" | "spec"> {
   readonly sessionId: string;
   readonly epoch: number;
   readonly post: (happening: Happening) => void;
@@ -50,6 +50,7 @@ export class EffectRunner {
   #known: readonly { readonly id: string; readonly process: AgentProcess }[] = [];
   readonly evidence: EvidenceRunner;
   readonly search: EnvironmentSearch;
+  readonly transcripts: TranscriptKeeper;
   #partial = "";
   /** Aborted to end the wait for a slot. */
   #leaveQueue = new AbortController();
@@ -58,6 +59,7 @@ export class EffectRunner {
     this.#options = options;
     this.evidence = new EvidenceRunner(options);
     this.search = new EnvironmentSearch(options);
+    this.transcripts = new TranscriptKeeper(options);
   }
 
   async perform(effect: OutwardEffect, state: SessionState, stored: StoredBatch): Promise<void> {
@@ -146,6 +148,13 @@ export class EffectRunner {
     if (!isThere) tell({ type: "exited", code: null, signal: null, error: message });
   }
 
+  /** Ends all work that is not the process, after the session was given up. */
+  leave(): void {
+    this.evidence.stopChecks();
+    this.search.end();
+    this.transcripts.stop();
+  }
+
   /** Leaves the process to another server, which owns the session now. */
   letGo(): void {
     this.#leaveQueue.abort();
@@ -156,7 +165,7 @@ export class EffectRunner {
     { environmentId: wanted = "", first, processId, rerun, resumeAt, sendsAgain }: EffectOf<"start">,
     state: SessionState,
   ): void {
-    const { limiter, runtime, sessionId } = this.#options;
+    const { runtime, sessionId } = this.#options;
     this.#leaveQueue = new AbortController();
     const { onSignal: tell, ...about } = this.#about(processId, state);
     const environmentId = findEnvironment(runtime.environments, { ...this.#options, state }, wanted);
@@ -165,14 +174,10 @@ export class EffectRunner {
     const onSignal: AgentStart["onSignal"] = (signal, line) =>
       tell(signal.type === "started" && environmentId !== "" ? { ...signal, environmentId } : signal, line);
     const { signal: left } = this.#leaveQueue;
-    const admitted = installMissing(this.#options, environmentId, { onSignal, left }).then(async () =>
-      limiter.acquireSlot(sessionId, left, (wait) => onSignal(waitingNotice(wait))),
-    );
-    // Ignores a rejection, because `runtime.start` reports it too.
-    admitted.then(
-      () => onSignal({ type: "admitted" }),
-      () => undefined,
-    );
+    const restore = async () => this.transcripts.restore(state, environmentId);
+    const admitted = admit({ ...this.#options, restore }, environmentId, { onSignal, left });
+    // `runtime.start` reports a rejection.
+    admitted.catch(() => undefined);
     const process = runtime.start({
       ...about,
       environmentId,
@@ -182,6 +187,7 @@ export class EffectRunner {
       ...(rerun && { rerunOf: promptsOf(state).map(({ promptId }) => promptId) }),
       ...(resumeAt !== undefined && { resumeAt }),
       ...(sendsAgain && { sendsAgain }),
+      ...(this.transcripts.isMoved(state) && { isMoved: true }),
     });
     this.#have(processId, process);
   }
@@ -254,17 +260,9 @@ export class EffectRunner {
     this.evidence.whenLooked(text, () => process?.push(prompt));
   }
 
-  /** Repeats the answer in the log. A request that ended without an approver's answer is denied. */
   async #answerAgain({ eventId, requestId }: EffectOf<"answer-again">): Promise<void> {
     const { backend, sessionId } = this.#options;
-    const event = (await backend.log.read(sessionId, eventId, 1)).at(0);
-    if (event?.type !== "permission.answered" && event?.type !== "question.answered") {
-      const message = `The answer cannot be read (event ${String(eventId)}).`;
-      return this.#process?.answer(requestId, { behavior: "deny", message });
-    }
-    const { behavior, message = "The request was withdrawn.", updatedInput, updatedPermissions } = event.data;
-    const changes = { ...(updatedInput && { updatedInput }), ...(updatedPermissions && { updatedPermissions }) };
-    this.#process?.answer(requestId, behavior === "allow" ? { behavior, ...changes } : { behavior, message });
+    this.#process?.answer(requestId, await readAnswer(backend.log, sessionId, eventId));
   }
 
   /** Not awaited: the answer of the process comes back as the input `controlled`. */

@@ -5,6 +5,7 @@ import type { JsonObject } from "../domain/json.ts";
  * log. The engine owns them; app/app.ts plugs the implementations in.
  */
 
+export type * from "./ports/agent-signal.ts";
 export type * from "./ports/agent.ts";
 export type * from "./ports/conversations.ts";
 export type * from "./ports/environments.ts";

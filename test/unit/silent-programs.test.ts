@@ -111,6 +111,7 @@ const PLAN: LaunchPlan = {
   folders: { cwd: "/", additionalDirectories: [], home: "/", closed: [], programs: [] },
   account: { id: "folder:/", paidBy: "a login", configFolder: "/", hasWindows: true },
   configFolder: "/",
+  identity: { configFolder: "/", paidBy: "a login" },
   expectsStructured: false,
   isSandboxed: false,
   denying: [],

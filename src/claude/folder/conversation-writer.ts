@@ -50,7 +50,10 @@ interface Draft {
  * Writes all files under temporary names, then renames them, the transcript last, because Claude Code finds a conversation by its
  * transcript. Deletes the drafts after a fault. Returns the transcript's folder.
  */
-export async function writeConversation(target: Target, files: AsyncIterable<WrittenFile>): Promise<string> {
+export async function writeConversation(
+  target: Target,
+  files: AsyncIterable<WrittenFile> | Iterable<WrittenFile>,
+): Promise<string> {
   const { transcriptId } = target;
   const project = await findProject(target);
   const drafts = new Map<string, Draft>();

@@ -224,17 +224,17 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   /** Reports pid and start time, because a pid alone may be reused and must not be signalled. */
-  async #announce({ inShim: held, pid }: ProcessHandle, { attached, missing, resumed }: LaunchFacts): Promise<void> {
+  async #announce({ inShim: held, pid }: ProcessHandle, launched: LaunchFacts): Promise<void> {
     const { onSignal } = this.#context;
+    const { attached, identity, missing, resumed } = launched;
     if (attached) {
       const { environmentId, lost } = attached;
       return onSignal({ type: "attached", lost, environmentId });
     }
     const known = await identityHere(pid, held?.startedAt);
-    const shim = held && { shim: held.shim };
-    const signal = { type: "started" as const, resumed, ...known, ...shim, ...(missing.length > 0 && { missing }) };
+    const signal = { type: "started" as const, resumed, identity, ...known, ...(held && { shim: held.shim }) };
     // Line 0 precedes the first line. Once acknowledged, the next owner can find the process.
-    onSignal(signal, 0);
+    onSignal(missing.length > 0 ? { ...signal, missing } : signal, 0);
   }
 
   async #readAll(running: Query, cost: CostWatch): Promise<string | undefined> {

@@ -8,6 +8,7 @@ import type {
 } from "@anthropic-ai/claude-agent-sdk";
 import { once } from "node:events";
 import type { Account } from "../../domain/plan.ts";
+import type { Identity } from "../../domain/process.ts";
 import type { AgentReattach, AgentSignal } from "../../engine/ports.ts";
 import { otherwise, stat } from "../../security/files/limited.ts";
 import type { Folders } from "../risk/named-paths.ts";
@@ -35,6 +36,7 @@ export interface LaunchPlan {
   readonly configFolder: string;
   /** Account that pays for the process. */
   readonly account: Account;
+  readonly identity: Identity;
   /** True if every answer of Claude must have structured output. */
   readonly expectsStructured: boolean;
   /** Ids of prompts of the turn to run again that the transcript lacks. */
@@ -152,4 +154,4 @@ async function askAgents(query: Query): Promise<string[] | undefined> {
 }
 
 /** Facts that the first signal of a process reports. */
-export type LaunchFacts = Pick<LaunchPlan, "attached" | "missing" | "resumed">;
+export type LaunchFacts = Pick<LaunchPlan, "attached" | "identity" | "missing" | "resumed">;

@@ -1,72 +1,18 @@
 import type { ControlRequest } from "../../domain/control.ts";
-import type { BackgroundTask, NoticeKind } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { SessionOptions } from "../../domain/options.ts";
-import type { Account, PlanReport } from "../../domain/plan.ts";
 import type { PermissionRequest, PermissionUpdate, Decision } from "../../domain/permission.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
 import type { Identity, Origin, ProcessIdentity, ShimRef } from "../../domain/process.ts";
 import type { SessionState } from "../../domain/session.ts";
-import type { AgentResult } from "../../domain/turn.ts";
-
+import type { AgentSignal } from "./agent-signal.ts";
 import type { Conversations } from "./conversations.ts";
 import type { SessionEnvironments } from "./environments.ts";
 import type { CheckRunner, FolderWatch, JudgedCommand } from "./evidence.ts";
 
 /** The engine's port to Claude Code. */
-
-/** Signals from a process of Claude Code, in the engine's words. */
-export type AgentSignal =
-  /** Progress of installing missing parts of Claude Code, before the session waits for a slot. */
-  | { type: "installing"; percent: number }
-  | { type: "installed" }
-  /** The process has a slot and is started now. */
-  | { type: "admitted" }
-  /** `missing`: prompts of `rerunOf` that Claude Code has not recorded, so they never ran. */
-  | ({
-      type: "started";
-      resumed: boolean;
-      missing?: readonly string[];
-      /** Holder of the process's pipes; absent if this server holds them. */
-      shim?: ShimRef;
-      /** Environment record of the start; absent for the server's own. */
-      environmentId?: string;
-    } & ProcessIdentity)
-  /**
-   * Replaces `started` for a process that ran before. `lost`: number of its lines, partial text excluded, that can no longer be
-   * read. `environmentId`: record that its shim has given back.
-   */
-  | { type: "attached"; lost: number; environmentId?: string }
-  /** Claude Code has answered `initialize`, so the process takes turns. */
-  | { type: "ready" }
-  /** Claude Code is alive, but has nothing to report. */
-  | { type: "alive" }
-  | { type: "reported"; model?: string; permissionMode?: string; transcriptId?: string }
-  /** Claude Code begins to work. A turn ends with `idle`, not with the first `result`. `id` is unique per signal. */
-  | { type: "busy"; id: string }
-  /** `agents`: ids of subagents that still run although Claude Code lists them nowhere. Repeated after one of them ends. */
-  | { type: "idle"; agents?: readonly string[] }
-  /** A message for the log, trimmed of file bodies. `toolUseId`: last tool call in `message`. */
-  | { type: "message"; message: JsonObject; toolUseId?: string }
-  | { type: "result"; result: AgentResult; message: JsonObject }
-  /** Cost so far, USD, cumulative over the session. `atStart`: before the process has taken a prompt. */
-  | { type: "spent"; costUsdTotal: number; atStart: boolean }
-  /** The API has reported on the plan of `account`, which pays for the process. */
-  | { type: "plan"; account: Account; report: PlanReport }
-  /** Claude Code has finished, or refused, the prompt `promptId`. */
-  | { type: "prompt-settled"; promptId: string }
-  | { type: "background"; tasks: BackgroundTask[] }
-  | { type: "asked"; request: PermissionRequest }
-  /** Claude Code no longer waits for the answer. */
-  | { type: "withdrawn"; requestId: string }
-  | { type: "notice"; kind: NoticeKind; message: string; details?: JsonObject }
-  /**
-   * Always the last signal of a process, and always sent. `error`: reason why the process could not run, one line. `subtype`:
-   * `errorSubtype` of the turn, for a process that was not started.
-   */
-  | { type: "exited"; code: number | null; signal: string | null; error?: string; subtype?: string };
 
 /** Assessment of a request with changed input (`updatedInput`). */
 export interface Judgement extends JudgedCommand {
@@ -127,6 +73,8 @@ export interface AgentStart {
   sendsAgain?: boolean;
   /** True if the cost must be reported after each response. */
   watchesCost: boolean;
+  /** True if another node ran the last process, whose last cost the transcript here may lack. */
+  isMoved?: boolean;
   /** Tag in the environment of every process started from here, to find leftovers by. */
   processTag: string;
   /** Resolves once the process may start; rejects if the start is cancelled. */

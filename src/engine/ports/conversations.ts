@@ -52,7 +52,7 @@ export interface Conversations {
    */
   write(
     place: ConversationPlace,
-    files: AsyncIterable<WrittenFile>,
+    files: AsyncIterable<WrittenFile> | Iterable<WrittenFile>,
     options?: { readonly replaces?: boolean },
   ): Promise<void>;
 }

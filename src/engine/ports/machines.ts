@@ -29,7 +29,7 @@ export interface NodeRecord extends NodeFacts {
   readonly sessions: number;
 }
 
-/** A file of a conversation, as stored in whole. `path` is relative, with `/`. */
+/** A file of a conversation, as stored in whole. `path`: name in `Conversations`, with `:2` behind it if stored anew once. */
 export interface StoredFile {
   readonly path: string;
   /** bytes */
@@ -41,16 +41,16 @@ export interface StoredFile {
 /** The files of a conversation at the end of a turn. Only what a manifest names is ever resumed. */
 export interface TranscriptManifest {
   readonly transcriptId: string;
-  /** Event that ended the turn. */
+  /** Event that ended the last turn, 0 before the first end. */
   readonly eventId: number;
   readonly files: readonly StoredFile[];
 }
 
 /** Copies of conversations, for the next node of a session. Deleted with the session. */
 export interface StoredTranscripts {
-  /** Stores bytes of a file from `offset` on; replaces what is stored there. Throws `FencedError`. */
+  /** Stores bytes of a file at `offset`, and drops what is stored beyond. Throws `FencedError`. */
   write(lease: Lease, path: string, offset: number, bytes: Uint8Array): Promise<void>;
-  /** Makes the manifest the valid one, once all its bytes are stored. Throws `FencedError`. */
+  /** Makes the manifest the valid one, once all its bytes are stored, and drops other files. Throws `FencedError`. */
   seal(lease: Lease, manifest: TranscriptManifest): Promise<void>;
   /** Returns the last sealed manifest. */
   manifest(sessionId: string): Promise<TranscriptManifest | undefined>;

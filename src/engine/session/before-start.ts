@@ -2,15 +2,36 @@ import { optionsOf, type SessionState } from "../../domain/session.ts";
 import type { ActorContext, ActorSession } from "../actor-context.ts";
 import type { AgentStart } from "../ports.ts";
 import { messageOf } from "../ports/store.ts";
+import { waitingNotice } from "../process-limiter.ts";
 import type { Happening } from "../step.ts";
+import type { MissingTurns } from "../transcripts/missing.ts";
 import { findEnvironment } from "./environment.ts";
 
 /** Preparations of a session's process: installation of missing parts, and the search for an environment. */
 
 interface Place extends Pick<ActorContext, "runtime">, Pick<ActorSession, "principal" | "spec"> {}
 
+interface Admission extends Place, Pick<ActorContext, "limiter"> {
+  readonly sessionId: string;
+  /** Writes the conversation of another node, if there is one. */
+  readonly restore: () => Promise<MissingTurns | undefined>;
+}
+
+/** Resolves once the process may start: with all parts of Claude Code, a slot, and its conversation. */
+export async function admit(
+  { limiter, restore, sessionId, ...place }: Admission,
+  environmentId: string,
+  { left, onSignal }: { readonly left: AbortSignal; readonly onSignal: AgentStart["onSignal"] },
+): Promise<void> {
+  await installMissing(place, environmentId, { left, onSignal });
+  await limiter.acquireSlot(sessionId, left, (wait) => onSignal(waitingNotice(wait)));
+  onSignal({ type: "admitted" });
+  const restored = await restore();
+  if (restored) onSignal({ type: "restored", goesOnFrom: restored.goesOnFrom, missing: restored.missing });
+}
+
 /** Installs missing parts of Claude Code. A session given up meanwhile stops waiting, but other sessions may need them. */
-export async function installMissing(
+async function installMissing(
   { runtime, spec: options }: Place,
   environmentId: string,
   { left, onSignal }: { readonly left: AbortSignal; readonly onSignal: AgentStart["onSignal"] },

@@ -1,6 +1,6 @@
 import type { EventType } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import type { PermissionUpdate } from "../../domain/permission.ts";
+import type { Decision, PermissionUpdate } from "../../domain/permission.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { SessionBackend } from "../ports.ts";
 
@@ -29,6 +29,16 @@ export async function readPermissionChanges(log: Log, sessionId: string): Promis
     if (!last || page.length < PAGE) return changes;
     from = last.id + 1;
   }
+}
+
+/** Returns an answer in the log, for a process that asks again. A request that ended without an approver's answer is denied. */
+export async function readAnswer(log: Log, sessionId: string, eventId: number): Promise<Decision> {
+  const event = (await log.read(sessionId, eventId, 1)).at(0);
+  if (event?.type !== "permission.answered" && event?.type !== "question.answered")
+    return { behavior: "deny", message: `The answer cannot be read (event ${String(eventId)}).` };
+  const { behavior, message = "The request was withdrawn.", updatedInput, updatedPermissions } = event.data;
+  const changes = { ...(updatedInput && { updatedInput }), ...(updatedPermissions && { updatedPermissions }) };
+  return behavior === "allow" ? { behavior, ...changes } : { behavior, message };
 }
 
 /** Returns the last messages of the running turn, at most `MAX_SPOKEN`. */

@@ -8,7 +8,7 @@ import { CLIENT_GONE, dropPrompt, expireSession } from "./stop.ts";
 import { emit, type Draft, type Happening } from "./draft.ts";
 import { addLostWork, forMsAtStop, isEndedBySelf } from "./subagents.ts";
 import { restartIdleClock } from "./time.ts";
-import { lookBefore, onInstalled, onInstalling, restartProcess } from "./starting.ts";
+import { lookBefore, onInstalled, onInstalling, onRestored, restartProcess } from "./starting.ts";
 import { endTurn, holdQueue, mayRerun, push, runNext, runPending } from "./turn.ts";
 import { type Death, diedEnding, endingOf, type Ending } from "./endings.ts";
 import { settleAgain, settleTurn } from "./verify.ts";
@@ -18,20 +18,14 @@ import { settleAgain, settleTurn } from "./verify.ts";
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
 type Recovered = Extract<Happening, { type: "recovered" }>;
 type RunningProcess = Exclude<SessionState["process"], { phase: "none" }>;
-type ProcessSignal = SignalOf<"installing" | "installed" | "admitted" | "started" | "attached" | "ready" | "exited">;
-
-const PROCESS_SIGNALS = new Set<AgentSignal["type"]>([
-  "installing",
-  "installed",
-  "admitted",
-  "started",
-  "attached",
-  "ready",
-  "exited",
-]);
+const PROCESS_SIGNALS = [
+  ...(["installing", "installed", "admitted", "restored"] as const),
+  ...(["started", "attached", "ready", "exited"] as const),
+];
+type ProcessSignal = SignalOf<(typeof PROCESS_SIGNALS)[number]>;
 
 export function isProcessSignal(signal: AgentSignal): signal is ProcessSignal {
-  return PROCESS_SIGNALS.has(signal.type);
+  return PROCESS_SIGNALS.some((type) => type === signal.type);
 }
 
 export function onProcessSignal(draft: Draft, signal: ProcessSignal): void {
@@ -42,6 +36,8 @@ export function onProcessSignal(draft: Draft, signal: ProcessSignal): void {
       return onInstalled(draft);
     case "admitted":
       return onAdmitted(draft);
+    case "restored":
+      return onRestored(draft, signal);
     case "started":
       return onStarted(draft, signal);
     case "attached":
@@ -66,12 +62,13 @@ function onAdmitted(draft: Draft): void {
   if (turn) turn.clock.silentMs = 0;
 }
 
-function onStarted(draft: Draft, { environmentId, missing, resumed, shim, ...started }: SignalOf<"started">): void {
+function onStarted(draft: Draft, signal: SignalOf<"started">): void {
+  const { environmentId, identity, missing, pid, resumed, shim } = signal;
   const { lastTurnEventId, origin, process } = draft.state;
   if (process.phase === "none") return;
   delete process.waiting;
-  const { pid } = started;
-  Object.assign(process, identityOf(started), shim && { shim });
+  if (identity) draft.state.identity = identity;
+  Object.assign(process, identityOf(signal), shim && { shim });
   noteEnvironment(draft.state, environmentId);
   emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });
   if (!resumed && (lastTurnEventId !== null || origin)) {

@@ -202,7 +202,9 @@ function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, {
   const { state } = draft;
   if (atStart) {
     const isInherited = state.origin !== undefined && state.totals.turns === 0 && state.totals.costUsd === 0;
-    if (isInherited) state.reportedCostUsd = state.savedCostUsd = costUsdTotal;
+    // The transcript of another node may have an earlier count.
+    const isEarlier = costUsdTotal < state.reportedCostUsd;
+    if (isInherited || isEarlier) state.reportedCostUsd = state.savedCostUsd = costUsdTotal;
   } else {
     countCost(draft, costUsdTotal);
     if (!state.turn) return;

@@ -71,6 +71,35 @@ export function onInstalling(draft: Draft, { percent }: { readonly percent: numb
   emitPrepared(draft, percent);
 }
 
+/** Warns of turns that a conversation from another node lacks, in the log and in the result of the running turn. */
+export function onRestored(
+  draft: Draft,
+  { goesOnFrom, missing }: { goesOnFrom: number; missing: readonly number[] },
+): void {
+  const { turn } = draft.state;
+  if (missing.length === 0) {
+    const message = "The conversation was copied to this node from the store, with all its turns.";
+    return void emit(draft, { type: "notice", data: { kind: "owner.changed", message } });
+  }
+  const start = goesOnFrom === 0 ? "begins anew" : `goes on from the end of turn ${String(goesOnFrom)}`;
+  const lost = `${numbersText(missing)} ${missing.length === 1 ? "is" : "are"} missing from Claude Code's memory`;
+  const message = `The conversation ${start}: ${lost}, because the node that ran the session was lost before their end was stored. Changes of files remain.`;
+  emit(draft, {
+    type: "notice",
+    data: { kind: "data_loss", message, details: { goesOnFrom, missing: missing.length } },
+  });
+  if (turn) turn.warnings = [message, ...(turn.warnings ?? [])];
+}
+
+/** Maximum number of turns named in a warning. */
+const MAX_NAMED = 10;
+
+function numbersText(numbers: readonly number[]): string {
+  const more = numbers.length - MAX_NAMED;
+  const named = numbers.slice(0, MAX_NAMED).join(", ");
+  return `${numbers.length === 1 ? "turn" : "turns"} ${named}${more > 0 ? ` and ${String(more)} more` : ""}`;
+}
+
 /** Emits an event, because a change of the state alone is not stored. */
 export function onInstalled(draft: Draft): void {
   const { process } = draft.state;

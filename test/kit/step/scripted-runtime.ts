@@ -16,6 +16,7 @@ import type {
   StartPlan,
   StartRequest,
 } from "../../../src/engine/ports.ts";
+import { MemoryConversations } from "./memory-conversations.ts";
 import { Moments } from "./moments.ts";
 import { requestOf, resultSignal } from "./walk.ts";
 
@@ -49,11 +50,14 @@ export class ScriptedProcess implements AgentProcess {
   readonly decisions: Decision[] = [];
   promptId = "";
   gone = false;
+  /** Resolves once a process that waits for its admission has begun, or failed. */
+  begun: Promise<void> = Promise.resolve();
 
   /** `begins`: first signals; without any, the process never starts. */
   constructor(
-    { environmentId, first, policy, processTag, onSignal, rerunOf, sessionId }: AgentStart,
+    { admitted, environmentId, first, policy, processTag, onSignal, rerunOf, sessionId }: AgentStart,
     begins: readonly AgentSignal[] = [],
+    waits = false,
   ) {
     this.environmentId = environmentId;
     this.policy = policy;
@@ -63,7 +67,10 @@ export class ScriptedProcess implements AgentProcess {
     this.sessionId = sessionId;
     this.#onSignal = onSignal;
     this.#outlives = begins.some((signal) => signal.type === "attached" || (signal.type === "started" && signal.shim));
-    if (begins.length > 0) queueMicrotask(() => this.say(...begins, { type: "ready" }));
+    const begin = () => this.say(...begins, { type: "ready" });
+    const fail = (error: Error) => this.say({ type: "exited", code: null, signal: null, error: error.message });
+    if (waits) this.begun = admitted.then(begin, fail);
+    else if (begins.length > 0) queueMicrotask(begin);
   }
 
   holdTools = (): void => undefined;
@@ -164,14 +171,7 @@ export class ScriptedRuntime implements AgentRuntime {
     find: async (...about) => this.findRecord(...about),
   };
 
-  /** A configuration folder without conversations. */
-  conversations: AgentRuntime["conversations"] = {
-    list: async () => Promise.resolve({ files: [], leftOut: [] }),
-    read: () => {
-      throw new AppError("INVALID_ARGUMENT", "name: there is no such file.");
-    },
-    write: async () => Promise.resolve(),
-  };
+  readonly conversations = new MemoryConversations();
 
   readonly found = new Map<string, FoundSession>();
 
@@ -210,6 +210,8 @@ export class ScriptedRuntime implements AgentRuntime {
   shim: ShimRef | undefined;
   /** If set, new processes never send `ready`. */
   hangs = false;
+  /** If set, new processes start once admitted, as those of Claude Code do. */
+  waits = false;
   /** Result of `shimRelation` for shims of other servers. */
   relationToShims: ShimRelation = "gone";
   /** Number of lines lost when this server attaches; sent with `attached`. */
@@ -236,11 +238,12 @@ export class ScriptedRuntime implements AgentRuntime {
       type: "started",
       pid: 4711,
       startedAt: "77",
+      identity: this.records.get(request.environmentId) ?? this.identity,
       host: "m",
       resumed: !request.first,
       ...shim,
     } as const;
-    return this.#have(new ScriptedProcess(request, this.hangs ? [] : [started]));
+    return this.#have(new ScriptedProcess(request, this.hangs ? [] : [started], this.waits));
   };
   drain = async (): Promise<void> => {
     for (const process of this.processes) await process.moments.until(() => process.gone);

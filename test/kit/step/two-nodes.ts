@@ -187,7 +187,7 @@ export function nodesWithShim(between?: { a?: BackendOverride; b?: BackendOverri
 /** Signal for a message of Claude Code. */
 export const message = (text: string) => ({ type: "message", message: { type: "assistant", text } }) as const;
 
-function withReplacements(instead: ReturnType<BackendOverride>, backend: SessionBackend): SessionBackend {
+export function withReplacements(instead: ReturnType<BackendOverride>, backend: SessionBackend): SessionBackend {
   return {
     ...backend,
     rows: { ...backend.rows, ...instead.rows },
