@@ -6,6 +6,7 @@ import { sshArgs, type SshHost } from "../install/ssh/host.ts";
 import { findSsh, HostProblem } from "../install/ssh/run-ssh.ts";
 import { findThere } from "../install/ssh/search.ts";
 import { tryServer } from "../install/ssh/trial.ts";
+import { stripControlChars } from "../security/control-chars.ts";
 
 /** Finds and tries the server of `install --host`, with its progress on stderr. */
 
@@ -22,7 +23,7 @@ export interface Prepared {
 export async function prepareHost(aim: Aim, host: SshHost, serverArgs: readonly string[]): Promise<Prepared> {
   const { name, target } = host;
   const longestMs = longestCallMs(configElsewhere(serverArgs));
-  const tell = (text: string) => void process.stderr.write(`${name}: ${text}\n`);
+  const tell = (text: string) => void process.stderr.write(`${name}: ${stripControlChars(text)}\n`);
   try {
     const ssh = await findSsh(process.env);
     tell(`looking for claude-agents-mcp on ${target}.`);

@@ -10,6 +10,7 @@ import { CLIENTS, type Client } from "../../src/install/clients.ts";
 import { hostEntries } from "../../src/install/entries.ts";
 import { createPlaces } from "../../src/install/places.ts";
 import { entryName, parseHost, readSshArgs, shellWord, sshArgs } from "../../src/install/ssh/host.ts";
+import { findThere } from "../../src/install/ssh/search.ts";
 import { listToolNames } from "../../src/tools/tool-names.ts";
 import { useMachine } from "../kit/install/doctor-machine.ts";
 
@@ -112,6 +113,27 @@ it.each(CLIENTS.map((client) => [client.title, client] as const))(
     expect(await hostEntries(here, running)).toEqual([]);
   },
 );
+
+describe("a host that lies", () => {
+  /** Writes an `ssh` that prints `lines`, each behind the mark of the search. */
+  function lyingSsh(...lines: readonly string[]): string {
+    const file = join(mkdtempSync(join(home, "lies-")), "ssh");
+    const said = lines.map((line) => `printf '%s %b\\n' "$mark" '${line}'`);
+    writeFileSync(file, `#!/bin/sh\nfor mark; do :; done\n${said.join("\n")}\n`, { mode: 0o755 });
+    return file;
+  }
+
+  it("the path of its program cannot be a flag of ssh", async () => {
+    const ssh = lyingSsh("word -oProxyCommand=id", "word /x/main.js", "version 1.0.0");
+    await expect(findThere(ssh, "gpu")).rejects.toThrow("gpu named no absolute path");
+  });
+
+  it("its messages cannot control the terminal", async () => {
+    const ssh = lyingSsh(String.raw`seen /x/\033[2Jclaude-agents-mcp`, "failed Error: no");
+    const problem: unknown = await findThere(ssh, "gpu").catch((error: unknown) => error);
+    expect(String(problem)).toContain("/x/[2Jclaude-agents-mcp on gpu does not start: Error: no");
+  });
+});
 
 describe("doctor and entries of other machines", () => {
   const machine = useMachine();

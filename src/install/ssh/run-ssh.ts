@@ -6,9 +6,13 @@ import { stripControlChars } from "../../security/control-chars.ts";
 
 /** Runs OpenSSH's client and says why it failed. */
 
-/** A host cannot be used. The message says why, and what to do. */
+/** A host cannot be used. The message says why, and what to do; words of the host in it cannot control a terminal. */
 export class HostProblem extends Error {
   override readonly name = "HostProblem";
+
+  constructor(message: string) {
+    super(stripControlChars(message));
+  }
 }
 
 /** Finds OpenSSH's client. Throws HostProblem. */

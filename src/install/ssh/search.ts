@@ -90,10 +90,15 @@ export async function findThere(ssh: string, target: string): Promise<FoundThere
 function readAnswer(target: string, all: (key: string) => readonly string[]): FoundThere {
   const [version] = all("version");
   if (version === undefined) throw new HostProblem(missing(target, all("seen"), all("failed")));
+  const program = all("word");
+  // `ssh` reads flags behind the destination, too, and a flag may run a command here.
+  if (program.length === 0 || !program.every((word) => word.startsWith("/"))) {
+    throw new HostProblem(`${target} named no absolute path of ${PRODUCT}.`);
+  }
   const [short = "", login = ""] = [all("short")[0], all("login")[0]];
   const isLonger = login.split(":").some((folder) => folder.startsWith("/") && !short.split(":").includes(folder));
   return {
-    words: [...(isLonger ? ["env", `PATH=${login}`] : []), ...all("word")],
+    words: [...(isLonger ? ["env", `PATH=${login}`] : []), ...program],
     version,
     platform: all("platform")[0] ?? "",
     node: all("node")[0],
