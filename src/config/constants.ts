@@ -33,6 +33,8 @@ const DEFAULTS = {
   shim: true,
   /** Time for which a shim keeps Claude Code without a server, ms. */
   keepMs: 300_000,
+  /** Length of a lease on a store of several machines in place of the setting `leaseMs`, ms; 0 for the setting. */
+  leaseMs: 0,
   /** Maximum number of open HTTP requests per principal. */
   maxStreams: 256,
   /** Maximum number of open HTTP connections. 0 means half of the server's file descriptors, at most 4096. */

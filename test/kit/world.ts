@@ -127,6 +127,8 @@ export async function createWorld({ agent = "real", daemon: wanted, plan = false
   const configFolder = mkdtempSync(join(root, "config-"));
   const servers: Pick<Server, "pid" | "close">[] = [];
   const folders = new Map<string, string>();
+  // A server goes on with the turns of a former one if both have the same flags.
+  const tokenFiles = new Map<string, string>();
   const settings = (more: Settings) => {
     const text = JSON.stringify({ ...USUAL, ...more });
     const folder = folders.get(text) ?? userFile(root, text);
@@ -176,7 +178,8 @@ export async function createWorld({ agent = "real", daemon: wanted, plan = false
       return found.map(({ pid }) => pid).filter((pid) => !started.has(pid));
     },
     async http({ args = [], env = {}, token = TOKEN, through } = {}) {
-      const tokenFile = join(mkdtempSync(join(root, "token-")), "token");
+      const tokenFile = tokenFiles.get(token) ?? join(mkdtempSync(join(root, "token-")), "token");
+      tokenFiles.set(token, tokenFile);
       writeFileSync(tokenFile, token, { mode: 0o600 });
       const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--drain-ms", "0"];
       // Defaults of stdio; `args` can override them.

@@ -3,13 +3,11 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createConsoleApi } from "../../src/console/api.ts";
 import type { Scope } from "../../src/domain/principal.ts";
 import { ACTIONS } from "../../src/engine/actions/actions.ts";
-import { signIn, type ConsoleClient } from "../kit/clients/console-client.ts";
 import { page, tool } from "../kit/actions/drives.ts";
-import { INVALID_ARGUMENT, pageWay, toolWay, PROMPT, WAYS, type Target, type Way } from "../kit/actions/ways.ts";
-import { toolCalls, writeCall } from "../kit/people/fake-user.ts";
+import { NOWHERE, Targets } from "../kit/actions/targets.ts";
+import { INVALID_ARGUMENT, pageWay, toolWay, PROMPT, WAYS } from "../kit/actions/ways.ts";
 import type { HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { overHttp } from "../kit/clients/tasks-client.ts";
 import { tools } from "../kit/tools/run.ts";
 import { WITH_SECRET } from "../kit/clients/webhook-receiver.ts";
 import { useWorld } from "../kit/world.ts";
@@ -55,15 +53,10 @@ const users = namedUsers({
   run: { scopes: ["read", "approve"] },
   approve: { scopes: ["read", "run"] },
 });
-const NOWHERE: Target = { sessionId: "s", cwd: "/", requestId: "r", taskId: "t", promptId: "p" };
 
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
-let ann: ConsoleClient;
-/** Target of all ways without `on`: their actions leave a session usable. */
-let shared: Promise<Target> | undefined;
-/** Id of a session with nine requests, one after another. */
-let asking: Promise<string> | undefined;
+let targets: Targets;
 beforeAll(async () => {
   const env = { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", ...WITH_SECRET };
   server = await world.http({
@@ -78,32 +71,8 @@ beforeAll(async () => {
     ],
     env,
   });
-  ann = await signIn(server, users.tokens.all);
+  targets = await Targets.on({ server, token: users.tokens.all, folder: () => world.folder() });
 });
-
-async function targetFor({ on }: Pick<Way, "on">): Promise<Target> {
-  if (on === undefined) {
-    shared ??= targetFor({ on: "own" });
-    return shared;
-  }
-  const cwd = world.folder();
-  if (on === "asking") {
-    asking ??= ann.start(toolCalls(Array.from({ length: 9 }, (_, n) => writeCall(`${cwd}/${String(n)}`))), cwd);
-    const sessionId = await asking;
-    return { ...NOWHERE, sessionId, cwd, requestId: (await ann.asked(sessionId)).requestId };
-  }
-  if (on === "task") {
-    const { task } = await overHttp(server, users.tokens.all).begin("claude_code", { prompt: PROMPT, cwd });
-    return { ...NOWHERE, cwd, taskId: task.taskId };
-  }
-  const sessionId = await ann.start(PROMPT, cwd);
-  await ann.end(sessionId);
-  const { events } = await ann.get<{ events: { type: string; data: { promptId?: string } }[] }>(
-    `sessions/${sessionId}/events?from=1`,
-  );
-  const { promptId = "" } = events.find(({ type }) => type === "prompt.queued")?.data ?? {};
-  return { ...NOWHERE, sessionId, cwd, promptId };
-}
 
 describe("actions on sessions", () => {
   it("each action needs the scope in `NEEDS` and is tried in at least one way", () => {
@@ -136,14 +105,14 @@ describe("actions on sessions", () => {
   });
 
   it.each(WAYS)("$action by $way is performed for a caller with its scope", async (way) => {
-    const target = await targetFor(way);
+    const target = await targets.for(way);
     expect(await way.drive(target)(server, users.tokens.all)).toBe(way.comesTo ?? "ok");
   });
 });
 
 describe("the input of an action", () => {
   const MAX_LENGTH = 2_097_152;
-  const session = () => targetFor({});
+  const session = async () => targets.for({});
 
   it("a prompt has the same limit at the console and over MCP: 2,097,152 characters", async () => {
     const { cwd } = await session();

@@ -2,8 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 
 import { expect } from "vitest";
 
-import type { Answer } from "../clients/connection.ts";
-import type { Server } from "../servers/stdio-server.ts";
+import type { Answer, Connection } from "../clients/connection.ts";
 
 /** `responseMode` in which an event has equal forms at any time. */
 const responseMode = "delta_compact";
@@ -13,28 +12,31 @@ type Seen = Answer["events"][number];
 /** A client that follows a session event by event and keeps all events in `seen`. */
 export class Watcher {
   readonly seen = new Map<number, Seen>();
-  readonly #server: Server;
-  #cursor = 1;
+  readonly #server: Pick<Connection, "call">;
 
-  constructor(server: Server) {
+  constructor(server: Pick<Connection, "call">) {
     this.#server = server;
   }
 
   /** Follows until the turn ends or the server dies. */
-  async follow(sessionId: string): Promise<void> {
-    for (;;) {
-      const args = { action: "poll", sessionId, cursor: this.#cursor, waitMs: 20_000, until: "event", responseMode };
+  async follow(sessionId: string, from = 1): Promise<void> {
+    for (let cursor = from; ;) {
+      const args = { action: "poll", sessionId, cursor, waitMs: 20_000, until: "event", responseMode };
       const answer = await this.#server.call("claude_code_check", args).catch(() => undefined);
       if (!answer) return;
       for (const event of answer.events) this.seen.set(event.id, event);
-      this.#cursor = answer.nextCursor;
+      cursor = answer.nextCursor;
       if (answer.status !== "running") return;
     }
   }
 }
 
 /** Returns the number of `seen` events that are missing or changed. */
-export async function countLost(server: Server, sessionId: string, seen: ReadonlyMap<number, Seen>): Promise<number> {
+export async function countLost(
+  server: Pick<Connection, "call">,
+  sessionId: string,
+  seen: ReadonlyMap<number, Seen>,
+): Promise<number> {
   const now = new Map<number, Seen>();
   let cursor = 1;
   for (;;) {
@@ -60,7 +62,11 @@ function isSame(before: Seen, after: Seen | undefined): boolean {
 }
 
 /** Expects that a reply succeeds, and that session totals are the sums over all results. */
-export async function expectUsable(server: Server, sessionId: string, prompt: string): Promise<void> {
+export async function expectUsable(
+  server: Pick<Connection, "call" | "end">,
+  sessionId: string,
+  prompt: string,
+): Promise<void> {
   const before = await server.call("claude_code_session", { action: "get", sessionId });
   const reply = await server.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
   expect(reply).toMatchObject({ status: "idle", result: { result: "Back.", isError: false, numTurns: 1 } });

@@ -48,8 +48,12 @@ export class Database {
     return database;
   }
 
+  get port(): number {
+    return this.#server.port;
+  }
+
   /** Without the password. `port` is that of a proxy; by default the server's. */
-  url(port = this.#server.port): string {
+  url(port = this.port): string {
     return `postgres://${OWNER}@127.0.0.1:${String(port)}/${this.name}`;
   }
 

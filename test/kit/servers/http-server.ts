@@ -1,10 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readlinkSync, realpathSync } from "node:fs";
 import type { Writable } from "node:stream";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { connectionOf, newClient, type ClientKind, type Connection, type Person } from "../clients/connection.ts";
+import { childrenOf } from "../process-tree.ts";
 
 /** A server over HTTP for many clients. */
 export interface HttpServer {
@@ -59,7 +61,8 @@ export async function startHttp({ args, env, through = [], token }: Start): Prom
     }
   };
   const url = await seen(/"url":"([^"]+)"/);
-  const { pid = 0 } = child;
+  const wrapper = child.pid ?? 0;
+  const pid = serverUnder(wrapper);
   return {
     pid,
     origin: new URL(url).origin,
@@ -76,12 +79,22 @@ export async function startHttp({ args, env, through = [], token }: Start): Prom
       if (!headers.has("authorization")) headers.set("authorization", `Bearer ${token}`);
       return fetch(new URL(path, url), { ...init, headers });
     },
-    signal: (signal) => void process.kill(pid, signal),
+    signal: (signal) => {
+      process.kill(pid, signal);
+      // A wrapper stops with its child, but does not notice that the child goes on.
+      if (signal === "SIGCONT" && wrapper !== pid) process.kill(wrapper, signal);
+    },
     close: async () => {
-      if (!isGone) child.kill("SIGTERM");
+      if (!isGone) process.kill(pid, "SIGTERM");
       await exited;
     },
   };
+}
+
+/** Returns the server's pid: a wrapper may execute the server, or start it as a child (`nsenter`). */
+function serverUnder(wrapper: number): number {
+  const isServer = readlinkSync(`/proc/${String(wrapper)}/exe`) === realpathSync(process.execPath);
+  return isServer ? wrapper : (childrenOf(wrapper)[0] ?? wrapper);
 }
 
 /** Connects to a server that may not yet have logged its address. */

@@ -117,30 +117,45 @@ function factsOf({ result, status }: Answer, learned: Learned): Facts {
   };
 }
 
-type Drive = (server: Connection, start: { prompt: string; cwd: string }) => Promise<Facts>;
+/** Connections of the caller, which may be to different servers of a store. */
+interface Caller {
+  /** Used for the first call, which starts the session. */
+  readonly first: Connection;
+  /** Used for all later calls. */
+  readonly later: Connection;
+}
+
+interface Start {
+  readonly prompt: string;
+  readonly cwd: string;
+  /** Options of the toolset `agent`. */
+  readonly advanced?: object | undefined;
+}
+
+type Drive = (caller: Caller, start: Start) => Promise<Facts>;
 const ALLOWED = ["Read", "Bash"];
 
 const DRIVES = {
-  agent: async (server, start) => {
+  agent: async ({ first, later }, start) => {
     const learned: Learned = new Map();
-    const { sessionId } = await server.call("claude_code", { ...start, allowedTools: ALLOWED });
-    const asked = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 40_000, ...SHORT });
+    const { sessionId } = await first.call("claude_code", { ...start, allowedTools: ALLOWED });
+    const asked = await later.call("claude_code_check", { action: "poll", sessionId, waitMs: 40_000, ...SHORT });
     learnEvents(learned, asked.events);
-    return factsOf(await answerAll(server, asked, learned), learned);
+    return factsOf(await answerAll(later, asked, learned), learned);
   },
-  query: async (server, start) => {
+  query: async ({ first, later }, { cwd, prompt }) => {
     const learned: Learned = new Map();
-    const args = { ...start, allowedTools: ALLOWED, permissionMode: "default" };
-    const { data } = await stream(server, "claude_code_query", args);
+    const args = { prompt, cwd, allowedTools: ALLOWED, permissionMode: "default" };
+    const { data } = await stream(first, "claude_code_query", args);
     learnMessages(learned, data["messages"]);
-    return factsOf(await answerAll(server, data as unknown as Answer, learned), learned);
+    return factsOf(await answerAll(later, data as unknown as Answer, learned), learned);
   },
-  chat: async (server, start) => {
+  chat: async ({ first, later }, { cwd, prompt }) => {
     const learned: Learned = new Map();
-    const { sessionId } = (await stream(server, "claude_session_create", { cwd: start.cwd })).data;
-    const { data } = await stream(server, "claude_chat_query", { sessionId, prompt: start.prompt });
+    const { sessionId } = (await stream(first, "claude_session_create", { cwd })).data;
+    const { data } = await stream(later, "claude_chat_query", { sessionId, prompt });
     learnInvocations(learned, data["toolInvocations"]);
-    return factsOf(await answerAll(server, data as unknown as Answer, learned), learned);
+    return factsOf(await answerAll(later, data as unknown as Answer, learned), learned);
   },
 } satisfies Record<string, Drive>;
 
@@ -159,11 +174,21 @@ export const SCENARIO_ARGS = ["--toolsets", TOOLSETS.join(",")];
 /** Cost reported by the first run of each world: all other runs must report an equal cost. */
 const costs = new WeakMap<World, number>();
 
+interface Elsewhere extends Pick<Start, "advanced"> {
+  /** Connection for all calls but the first. Default: the connection of the first. */
+  readonly later?: Connection;
+}
+
 /** Plays the task through `toolset`; expects that all facts are reported. */
-export async function expectSameFacts(world: World, server: Connection, toolset: Toolset): Promise<void> {
+export async function expectSameFacts(
+  world: World,
+  first: Connection,
+  toolset: Toolset,
+  { advanced, later = first }: Elsewhere = {},
+): Promise<void> {
   const cwd = world.folder();
   writeFileSync(join(cwd, "in.txt"), "content");
-  const facts = await DRIVES[toolset](server, { prompt: scenario(cwd), cwd });
+  const facts = await DRIVES[toolset]({ first, later }, { prompt: scenario(cwd), cwd, advanced });
   const cost = costs.get(world) ?? Number(facts.costUsd);
   costs.set(world, cost);
   expect(cost).toBeGreaterThan(0);
