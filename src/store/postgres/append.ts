@@ -9,7 +9,7 @@ import { changed, ledgerColumns } from "./ledger-table.ts";
 /** Time limit of the answer to an append, ms: short, so that an append at a dead connection is repeated before leases end. */
 const APPEND_MS = 8_000;
 
-const PARAMETERS = Array.from({ length: 23 }, (_, index) => `$${String(index + 1)}`).join(", ");
+const PARAMETERS = Array.from({ length: 22 }, (_, index) => `$${String(index + 1)}`).join(", ");
 const sql = { append: `SELECT append_changes(${PARAMETERS}) AS outcomes` } as const;
 
 const Outcomes = z.object({ outcomes: z.array(z.string()) });
@@ -63,14 +63,15 @@ export function takeAppends(queue: readonly AppendJob[]): readonly AppendJob[] {
   return end < 0 ? queue : queue.slice(0, end);
 }
 
-/** Stores the appends in one statement. Returns a function that tells their callers the outcome of each. */
+/**
+ * Stores the appends in one statement. Returns a function that tells their callers the outcome of each. Also synced if no effect
+ * follows, because a database that crashes would otherwise forget events that this server and its readers go on from.
+ */
 export async function storeAppends(db: Database, jobs: readonly AppendJob[]): Promise<() => void> {
-  const isRelaxed = jobs.every(({ urgency }) => urgency !== "barrier");
   const owner = jobs[0]?.lease.nodeId ?? "";
   const ledgerAt = jobs.findIndex(hasLedger);
   const values = [
     VERSION,
-    isRelaxed,
     owner,
     ...headColumns(jobs),
     ...eventColumns(jobs),

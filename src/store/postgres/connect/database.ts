@@ -190,7 +190,11 @@ export class Database {
     }
     this.#hasOpened = true;
     const { Pool: Connections } = loadPostgres(this.name);
-    const setUp: (opened: ClientBase) => unknown = async (opened) => setUpClient(opened, this.schema);
+    const setUp: (opened: ClientBase) => unknown = async (opened) => {
+      // Without a listener, a connection that breaks while in use would end the process. The statement reports the error.
+      opened.on("error", () => undefined);
+      await setUpClient(opened, this.schema);
+    };
     const pool = new Connections({
       ...clientConfig(this.#target, this.location, NAME),
       max: POOL_SIZE,

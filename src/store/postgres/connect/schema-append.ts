@@ -56,7 +56,7 @@ export const APPEND_FUNCTIONS = `
   -- Appends to several sessions of an owner. Returns an outcome for each: stored, gone, fenced, conflict, or the last event.
   -- e_change: number of the change to which an event belongs; l_change: the one with changes of the ledger.
   CREATE FUNCTION append_changes(
-    p_version integer, p_relaxed boolean, p_owner text, p_token text[], p_id text[], p_epoch bigint[], p_at bigint[],
+    p_version integer, p_owner text, p_token text[], p_id text[], p_epoch bigint[], p_at bigint[],
     p_before bigint[], p_last bigint[], p_state text[], p_status text[], p_at_work integer[], p_bytes bigint[],
     p_transcript text[], p_prompt text[], e_change integer[], e_id bigint[], e_type text[], e_event text[],
     l_change integer, l_keys text[], l_revs bigint[], l_values text[]) RETURNS text[] LANGUAGE plpgsql AS $$
@@ -66,7 +66,6 @@ export const APPEND_FUNCTIONS = `
     outcome text;
   BEGIN
     PERFORM require_version(p_version);
-    IF p_relaxed THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
     FOR i IN 1 .. cardinality(p_id) LOOP
       outcome := NULL;
       IF i = l_change THEN
