@@ -48,11 +48,12 @@ export function storePasswordFile(
   return location.passwordFile ?? PGPASSFILE ?? ofUser;
 }
 
-/** Returns host, port and database: servers may connect as different users, and with different parameters. */
+/** Returns host, port, database and schema: servers may connect as different users, and with different parameters. */
 function databaseOf(url: string): string {
   const { hostname, pathname, port, searchParams } = new URL(url);
   const host = hostname === "" ? (searchParams.get("host") ?? "localhost") : hostname;
-  return `postgres://${host}:${port === "" ? "5432" : port}${pathname}`;
+  const schema = searchParams.get("search_path");
+  return `postgres://${host}:${port === "" ? "5432" : port}${pathname}${schema === null ? "" : `/${schema}`}`;
 }
 
 /** True if servers on several machines share the store, each as a node. */

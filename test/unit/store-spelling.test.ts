@@ -29,6 +29,7 @@ describe("a PostgreSQL URL", () => {
     ["postgresql://db.example:6000/agents?sslmode=verify-full", "postgres://db.example:6000/agents"],
     ["postgres:///agents?host=/run/postgresql", "postgres:///run/postgresql:5432/agents"],
     ["postgres://[::1]/agents", "postgres://[::1]:5432/agents"],
+    ["postgres://h/agents?search_path=team", "postgres://h:5432/agents/team"],
   ])("%s is a database, the same for each user and each parameter", (url, identity) => {
     expect(isStorePath(url)).toBe(false);
     const location = StoreSetting.parse(url);
