@@ -17,7 +17,10 @@ export function install({ meanwhile = {}, packages, size, what, whatToDo }) {
   console.error(`No ${what} here: installing ${packages.join(" and ")} with apt-get, about ${size}.`);
   const began = Date.now();
   const apt = (...words) =>
-    run([...rights, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", ...words], { what, whatToDo });
+    run(
+      [...rights, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120", ...words],
+      { what, whatToDo },
+    );
   apt("update");
   const files = Object.entries(meanwhile).filter(([path]) => !existsSync(path));
   try {

@@ -1,8 +1,12 @@
+import { execFile } from "node:child_process";
 import { connect } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { once } from "node:events";
 import { expect, inject, it } from "vitest";
 import { TcpProxy } from "../kit/faults/tcp-proxy.ts";
 import { describePostgres, useDatabase } from "../kit/postgres/database.ts";
+import { startPooler } from "../kit/postgres/pooler.ts";
 
 /** The faults that test/machines causes are real: the database or the network behaves as described. */
 
@@ -48,5 +52,16 @@ describePostgres("the database of the tests", () => {
     proxy.cut();
     await ended;
     await proxy.close();
+  });
+
+  it("is behind a pooler that gives each transaction any connection", async () => {
+    const pooler = await startPooler(database(), "transaction");
+    const place = ["-h", "127.0.0.1", "-p", String(pooler.port), "-U", "agents", "-d", database().name];
+    const { bin, password } = inject("postgres")!;
+    const { stdout } = await promisify(execFile)(join(bin, "psql"), ["-XAtc", "SELECT 41 + 1", ...place], {
+      env: { PGPASSWORD: password },
+    });
+    expect(stdout).toBe("42\n");
+    await pooler.stop();
   });
 });

@@ -57,6 +57,11 @@ export class Database {
     return `postgres://${OWNER}@127.0.0.1:${String(port)}/${this.name}`;
   }
 
+  /** Port and user of the server, for a program between. */
+  get login(): { readonly port: number; readonly user: string; readonly password: string } {
+    return { port: this.#server.port, user: OWNER, password: this.#server.password };
+  }
+
   /** Arguments of `serve`. */
   flags(port?: number): string[] {
     return ["--store", this.url(port), "--store-password-file", this.passwordFile];
@@ -75,11 +80,11 @@ export class Database {
   async #psql(name: string, user: string, statements: readonly string[]): Promise<string> {
     const { bin, password, port } = this.#server;
     const place = ["-h", "127.0.0.1", "-p", String(port), "-U", user, "-d", name];
-    const words = statements.flatMap((each) => ["-c", each]);
     const env = { PATH: process.env["PATH"], PGPASSWORD: password, PGCONNECT_TIMEOUT: "10" };
     const psql = join(bin, "psql");
-    const { stdout } = await run(psql, ["-XqAt", "-v", "ON_ERROR_STOP=1", ...place, ...words], { env });
-    return stdout.trim();
+    const running = run(psql, ["-XqAt", "-v", "ON_ERROR_STOP=1", ...place], { env, maxBuffer: 1e8 });
+    running.child.stdin?.end(statements.map((each) => `${each};\n`).join(""));
+    return (await running).stdout.trim();
   }
 
   /** Makes all later transactions fail that write, as on a standby. Ends present connections with `disconnect`. */

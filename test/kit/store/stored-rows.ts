@@ -1,12 +1,13 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { expect } from "vitest";
 import { z } from "zod";
 import { SessionPolicy } from "../../../src/domain/approvals/session-policy.ts";
 import { SessionEvent } from "../../../src/domain/event.ts";
 import { JsonObject } from "../../../src/domain/json.ts";
-import type { SessionOptions } from "../../../src/domain/options.ts";
+import { SessionOptions } from "../../../src/domain/options.ts";
 import { LOCAL_CALLER } from "../../../src/domain/principal.ts";
-import { initialState, SessionState } from "../../../src/domain/session.ts";
+import { initialState, SessionState, statusOf } from "../../../src/domain/session.ts";
 import type { SessionBackend } from "../../../src/engine/ports.ts";
 import { openDatabase } from "../../../src/store/sqlite/connect/driver.ts";
 import { STATE_NAMES, walkTo } from "../step/cases.ts";
@@ -205,6 +206,25 @@ export async function insert(store: StoreFile, rows: readonly StoredRow[]): Prom
     }
   }
   db.close();
+}
+
+/** Expects that a node reads stored rows completely, as sessions of this version. */
+export async function expectPresentShape(node: SessionBackend, rows: readonly StoredRow[]): Promise<void> {
+  const records = await Promise.all(rows.map(async ({ id }) => (await node.rows.get(id))!));
+  expect(records.map(({ state }) => SessionState.parse(state))).toEqual(records.map(({ state }) => state));
+  expect(records.map(({ spec }) => SessionOptions.parse(spec))).toEqual(records.map(({ spec }) => spec));
+  expect(records.map(({ policy }) => policy && Object.keys(SessionPolicy.parse(policy)).length)).toEqual(
+    rows.map(({ policy }) => (policy === null ? undefined : Object.keys(SessionPolicy.shape).length)),
+  );
+  expect(records.map(({ state }) => statusOf(state))).toEqual(rows.map(({ status }) => status));
+  const logs = await Promise.all(rows.map(async ({ id }) => node.log.read(id, 1, 1000)));
+  const withPlace = (event: SessionEvent, at: number, index: number) => ({ ...event, at, id: index + 1 });
+  expect(logs.map((log) => log.map((event, index) => withPlace(SessionEvent.parse(event), event.at, index)))).toEqual(
+    logs,
+  );
+  expect(logs.map((log) => log.map(({ type }) => type))).toEqual(
+    rows.map(({ events }) => events.map(({ type }) => type)),
+  );
 }
 
 /**

@@ -1,0 +1,3 @@
+/** Each returns a path, and installs the program if it is missing. */
+export function postgresFolder(): string;
+export function pgbouncer(): string;
