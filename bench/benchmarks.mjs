@@ -13,6 +13,7 @@ import { longLog } from "./long-log.mjs";
 import { npx } from "./npx.mjs";
 import { otherServers } from "./other-servers.mjs";
 import { permission } from "./permission.mjs";
+import { postgres, postgresFull } from "./postgres.mjs";
 import { sessionList } from "./session-list.mjs";
 import { shim } from "./shim.mjs";
 import { startUp } from "./start-up.mjs";
@@ -33,6 +34,8 @@ const LONG = [
   shim,
   npx,
   overHttp,
+  postgres,
+  postgresFull,
   otherServers,
 ];
 

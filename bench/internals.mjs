@@ -13,14 +13,35 @@ const [SESSIONS_AT_ONCE, EVENTS_AT_ONCE] = [500, 2_000];
 
 /** Creates a store in `world` with `sessions` idle sessions, the last with a log of `events`. Returns the file and the ids. */
 export async function filledStore(world, { events = 0, progress, sessions }) {
+  const { connect, initialState } = await storesOf(world);
+  const file = newFile(world);
+  const store = await connect({ kind: "sqlite", file });
+  const ids = await fill(store, { cwd: world.home, events, initialState, progress, sessions });
+  await store.close();
+  return { file, ids };
+}
+
+export function newFile(world) {
+  return join(mkdtempSync(join(world.home, "store-")), "store.db");
+}
+
+/** Returns `connect` to open a store as a node of its own, and the first state of a session. */
+export async function storesOf(world) {
   const { initialState, openStore } = await compiled(world);
-  const file = join(mkdtempSync(join(world.home, "store-")), "store.db");
-  const store = openStore({ kind: "sqlite", file }, self());
-  await store.leases.heartbeat(600_000);
+  const connect = async (location) => {
+    const store = openStore(location, self());
+    await store.leases.heartbeat(600_000);
+    return store;
+  };
+  return { connect, initialState };
+}
+
+/** Adds `sessions` idle sessions, the last with a log of `events`. Returns the ids. */
+export async function fill(store, { cwd, events, initialState, progress, sessions }) {
   const ids = Array.from({ length: sessions }, () => randomUUID());
   const create = async (id) => {
     const at = Date.now();
-    const spec = { cwd: world.home };
+    const spec = { cwd };
     await store.rows.create({ id, principal: "local", spec, state: { ...initialState(at), lastOutcome: "done" }, at });
   };
   for (let done = 0; done < ids.length; done += SESSIONS_AT_ONCE) {
@@ -28,8 +49,7 @@ export async function filledStore(world, { events = 0, progress, sessions }) {
     await Promise.all(ids.slice(done, done + SESSIONS_AT_ONCE).map(create));
   }
   if (events > 0) await fillLog(store, ids.at(-1), events, progress);
-  await store.close();
-  return { file, ids };
+  return ids;
 }
 
 async function fillLog(store, id, total, progress) {
@@ -44,7 +64,7 @@ async function fillLog(store, id, total, progress) {
 }
 
 /** Returns an event of the size of a typical message of Claude Code with its metadata. */
-function said(id) {
+export function said(id) {
   const text = `This is what Claude Code says in event ${String(id)}, and it is as long as a sentence is.`;
   const content = [{ type: "text", text }];
   const message = { type: "assistant", uuid: randomUUID(), message: { role: "assistant", content } };
@@ -57,7 +77,7 @@ function self() {
     nodeId: randomUUID(),
     process: { pid: process.pid, startedAt: "now" },
     isRunning: () => Promise.resolve(true),
-    clock: { now: () => Date.now() },
+    clock: { now: () => Date.now(), tick: () => performance.now() },
     log: { debug: silent, info: silent, warn: silent, error: silent },
   };
 }
