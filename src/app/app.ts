@@ -1,4 +1,4 @@
-import type { EngineSettings, OverHttp, Running } from "./engine.ts";
+import type { EngineSettings, OverHttp, Running, startEngine } from "./engine.ts";
 import type { HttpParts, HttpServing, LocalHttp } from "./http.ts";
 import { connectStore, storeLocation, resolveStoreName, thisProcess, type StoreSettings } from "./store.ts";
 import type { Config } from "../config/schema.ts";
@@ -24,7 +24,7 @@ import { clientOptions, messageChecks, preload } from "./client-options.ts";
 import { Connections, type Connection } from "./connections.ts";
 import { type RecordSettings, createEnvironments } from "./environments.ts";
 import { LazyStart } from "./lazy-start.ts";
-import { nodeFacts, nodeReport, type NodeReport } from "./own-node.ts";
+import type { NodeReport } from "./own-node.ts";
 import type { ClientStart, Terms } from "./terms.ts";
 
 export type { NodeReport } from "./own-node.ts";
@@ -111,15 +111,8 @@ export function createApp(settings: AppSettings): App {
     log,
   );
   const audit = openAuditLog(config.auditLog, log, masker);
-  const sessions = new LazyStart<Running, OverHttp>(async (http, over) => {
-    const { startEngine } = await import("./engine.ts");
-    const location = storeLocation(settings);
-    const backend = await connectStore(location, { log, over, urls: http?.ownUrls, facts: nodeFacts(settings) });
-    const self = { storeName: await resolveStoreName(location, backend), process: await thisProcess() };
-    const parts = { backend, ...self, http, audit, log, masker, environments, connections };
-    const running = await startEngine({ ...settings, runsNothing: settings.operations !== undefined }, parts);
-    return addOperations(running, settings);
-  });
+  const parts = { audit, log, masker, environments, connections };
+  const sessions = new LazyStart<Running, OverHttp>(async (http, over) => startSessions(settings, parts, http, over));
   const optionsFor = clientOptions(settings, {
     log,
     audit,
@@ -162,13 +155,35 @@ export function createApp(settings: AppSettings): App {
   };
 }
 
+type SessionParts = Omit<Parameters<typeof startEngine>[1], "backend" | "http" | "process" | "storeName">;
+
+/** Opens the store and starts the engine. Throws ConfigError if this server must not run sessions beside other machines. */
+async function startSessions(
+  settings: AppSettings,
+  parts: SessionParts,
+  http: OverHttp | undefined,
+  over: AbortSignal,
+): Promise<Running> {
+  const [engine, { nodeFacts }] = await Promise.all([import("./engine.ts"), import("./own-node.ts")]);
+  const { log } = parts;
+  const location = storeLocation(settings);
+  const own = { urls: http?.ownUrls, facts: nodeFacts(settings) };
+  const backend = await connectStore(location, { log, over, ...own });
+  const self = { storeName: await resolveStoreName(location, backend), process: await thisProcess() };
+  const runsNothing = settings.operations !== undefined;
+  const watch = backend.machines && !runsNothing ? await import("./node-watch.ts") : undefined;
+  const nodes = await watch?.watchNodes(backend, log, over);
+  const running = await engine.startEngine({ ...settings, runsNothing }, { ...parts, ...self, backend, http });
+  return addOperations({ ...running, nodes }, settings);
+}
+
 function sessionMethods(
   sessions: Pick<LazyStart<Running, OverHttp>, "now" | "ready">,
   environment: NodeJS.ProcessEnv,
 ): Pick<App, "atWork" | "open" | "preload" | "report"> {
   return {
     atWork: () => sessions.now?.engine.atWork() ?? 0,
-    report: async () => nodeReport(await sessions.ready()),
+    report: async () => (await import("./own-node.ts")).nodeReport(await sessions.ready()),
     // `count()` opens the store and loads the driver.
     open: async () => void (await (await sessions.ready()).store.maintenance.count()),
     preload: async () => preloadAll(await sessions.ready(), environment),
@@ -269,6 +284,7 @@ async function stopServing(serving: HttpServing, engine: Engine | undefined, { d
 /** Records the interruption of turns first. While processes end, approvers are told. */
 async function endEngine(started: Running | undefined): Promise<void> {
   await started?.engine.stop(0);
+  await started?.nodes?.stop();
   await Promise.all([started?.engine.drain(), started?.approvers.close(APPROVERS_GRACE_MS)]);
 }
 

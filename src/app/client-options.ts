@@ -6,7 +6,7 @@ import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf } from "../config/approvals/settings.ts";
 import { profilesOf } from "../config/profiles.ts";
 import type { Config } from "../config/schema.ts";
-import { storeTraits } from "../config/store.ts";
+import { isOfMachines, storeTraits } from "../config/store.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
 import { lazy } from "../mcp/lazy.ts";
@@ -34,7 +34,7 @@ interface ClientParts {
   readonly masker: Masker;
   readonly log: Logger;
   /** Returns the engine and `termsOf`. The first tool call starts the engine. */
-  readonly running: () => Promise<Pick<Running, "engine" | "termsOf">>;
+  readonly running: () => Promise<Pick<Running, "engine" | "store" | "termsOf">>;
   readonly stateFolder: string;
 }
 
@@ -78,9 +78,14 @@ const STOPPING: readonly (readonly [ToolName, string])[] = [
 const DAY_MS = 86_400_000;
 
 /** Signs with a random key if sessions are in memory, because both end with this process. */
-async function stateKey({ store }: Config, { log, stateFolder }: Pick<ClientParts, "log" | "stateFolder">) {
-  if (store && !storeTraits(store).isShared) return crypto.getRandomValues(new Uint8Array(32));
-  return signingKey({ purpose: "request-state", stateFolder, lost: "open forms are lost", log });
+async function stateKey(
+  { store: location }: Config,
+  { log, running, stateFolder }: Pick<ClientParts, "log" | "running" | "stateFolder">,
+) {
+  if (location && !storeTraits(location).isShared) return crypto.getRandomValues(new Uint8Array(32));
+  // Starts no engine for the key of the state folder.
+  const machines = location && isOfMachines(location) ? (await running()).store.machines : undefined;
+  return signingKey({ purpose: "request-state", machines, stateFolder, lost: "open forms are lost", log });
 }
 
 interface SharedParts extends ClientParts {

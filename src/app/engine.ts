@@ -38,6 +38,7 @@ import { defaultStore, storePasswordFile, storeTraits } from "../config/store.ts
 import type { Audit } from "../tools/audit.ts";
 import type { Connection, Connections } from "./connections.ts";
 import { defaultVerification, processLimitsOf, unattendedOf, useOf } from "./engine-limits.ts";
+import type { NodeWatch } from "./node-watch.ts";
 import { connectionTerms, operatorOf } from "./operator.ts";
 
 /** Assembles engine, runtime, store and approvers. Loaded by the first tool call. */
@@ -75,6 +76,8 @@ export interface Running {
   readonly shims: Pick<Shims, "fallback" | "report"> | undefined;
   readonly startGuards: ClaudeRuntime["startGuards"];
   readonly approvers: Pick<StartedApprovers, "close">;
+  /** Set if several machines share the store, and this server runs sessions. */
+  readonly nodes?: Pick<NodeWatch, "isDraining" | "stop"> | undefined;
 }
 
 /** Dependencies for clients over HTTP. */
@@ -141,7 +144,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     backend: store,
     runtime,
     clock: systemClock,
-    announces: http !== undefined && settings.runsNothing !== true,
+    announces: (http !== undefined || store.machines !== undefined) && settings.runsNothing !== true,
     watches: settings.runsNothing !== true && (settings.named ?? true),
     log,
     mask: (event, sessionId) => masker.ofSession(sessionId).event(event),

@@ -11,7 +11,7 @@ import type { Logger } from "../engine/ports.ts";
 import { createAuthenticator, firstStartText } from "../http/auth/authenticator.ts";
 import { Connections } from "../http/http-limits.ts";
 import { createHttpApp, type AuditRefusal, type HttpAppOptions } from "../http/http-app.ts";
-import { storeTraits } from "../config/store.ts";
+import { isOfMachines, storeTraits } from "../config/store.ts";
 import { hostOf, LOOPBACK, type AllowedNames } from "../http/request-guards.ts";
 import { createHealth } from "../http/health.ts";
 import { listen, type Listening, type ListenOptions } from "../http/listen.ts";
@@ -137,18 +137,23 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
 }
 
 /** Derives the key from state folder and store, so that another server with both accepts the clients of this server. */
-async function deriveIdKey({ config, environment, log }: HttpParts): Promise<Uint8Array> {
+async function deriveIdKey({ config, environment, log, sessions }: HttpParts): Promise<Uint8Array> {
   const folder = stateFolder(environment, process.platform);
   const lost = "clients of the 2025 protocol begin anew";
-  const key = await signingKey({ purpose: "protocol-session", stateFolder: folder, lost, log });
-  const { identity } = storeTraits(storeLocation({ config, environment }));
-  return createHmac("sha256", key).update(identity).digest();
+  const location = storeLocation({ config, environment });
+  const machines = isOfMachines(location) ? (await sessions.ready()).store.machines : undefined;
+  const key = await signingKey({ purpose: "protocol-session", machines, stateFolder: folder, lost, log });
+  // Machines may spell the address of their store differently.
+  return machines ? key : createHmac("sha256", key).update(storeTraits(location).text).digest();
 }
 
 function createHealthCheck({ sessions, version }: HttpParts, leaving: AbortSignal) {
   return createHealth({
     version,
-    busyWith: () => (leaving.aborted ? "draining" : sessions.now ? undefined : "starting"),
+    busyWith: () => {
+      if (leaving.aborted || sessions.now?.nodes?.isDraining === true) return "draining";
+      return sessions.now ? undefined : "starting";
+    },
     readStore: async () => sessions.now?.store.maintenance.count(),
   });
 }

@@ -1,7 +1,9 @@
-import type { Logger } from "../engine/ports.ts";
+import type { Logger, StoreMachines } from "../engine/ports.ts";
 
 interface KeyUse {
   readonly purpose: "protocol-session" | "request-state";
+  /** Part of the store with the key, if several machines share it. */
+  readonly machines: Pick<StoreMachines, "key"> | undefined;
   readonly stateFolder: string;
   /** Consequence of an unusable key file, for the log: `open forms are lost`. */
   readonly lost: string;
@@ -9,10 +11,11 @@ interface KeyUse {
 }
 
 /**
- * Returns the key for `purpose` from the state folder. If the key file is unusable, returns a random key, valid for this
- * process only.
+ * Returns the key for `purpose`: of the store if several machines share it, because a client may come back to another machine,
+ * otherwise of the state folder. If the key file is unusable, returns a random key, valid for this process only.
  */
-export async function signingKey({ log, lost, purpose, stateFolder }: KeyUse): Promise<Uint8Array> {
+export async function signingKey({ log, lost, machines, purpose, stateFolder }: KeyUse): Promise<Uint8Array> {
+  if (machines) return machines.key(purpose);
   const { keyFor } = await import("../security/key-file.ts");
   try {
     return await keyFor(purpose, stateFolder);

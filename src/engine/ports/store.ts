@@ -40,8 +40,8 @@ export interface SessionRecord {
   readonly updatedAt: number;
   /** Number of changes of the row, for compare-and-set (`update`). */
   readonly rev: number;
-  /** The node that owns the session, with `alive` from its lease; `undefined` without an owner. */
-  readonly owner: { readonly nodeId: string; readonly alive: boolean } | undefined;
+  /** The node that owns the session, with `alive` from its lease; `undefined` without an owner. `name` only with `machines`. */
+  readonly owner: { readonly nodeId: string; readonly alive: boolean; readonly name?: string | undefined } | undefined;
   /** Nodes that may run the session; absent for any. */
   readonly place?: Place | undefined;
   /** Set if the row cannot be read. `state` then says that nothing runs and that the last turn failed. */
