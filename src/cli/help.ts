@@ -128,6 +128,23 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
     docs: "docs/daemon.md",
   },
+  nodes: {
+    usage: "nodes [<verb>] [flags]",
+    about: "List and drain the servers of a store that several machines share, or share a folder among machines.",
+    verbs: {
+      list: "List the servers of the store. The default verb.",
+      "drain NAME": "Let a server begin no more turns, and wait until it owns no session.",
+      "undrain NAME": "Let a server begin turns again.",
+      "share DIR": "Mark a folder that several machines have at the same path, for --shared-folder.",
+    },
+    flags: {
+      "list --json": "Write JSON, for programs.",
+      "drain --no-wait": "Return at once; the server drains all the same.",
+      "--store <url>": "Store of the machines, as for serve. Whoever may open it may drain its servers.",
+      "--store-password-file <path>, --config <path>": "As for serve.",
+    },
+    docs: "docs/machines.md",
+  },
   doctor: {
     usage: "doctor [flags]",
     about: "Check what would keep sessions from working, with a command that fixes each problem.",
@@ -197,6 +214,7 @@ const ALIASES: Readonly<Record<string, string>> = Object.fromEntries([
   ...aliases("sessions", "list", "ls", "show", "stats", "export", "delete", "pack", "unpack"),
   ...aliases("rules", "try", "rehearse"),
   ...aliases("daemon", "status", "stop", "logs", "restart", "ps"),
+  ...aliases("nodes", "node", "drain", "undrain", "share", "cluster", "machines"),
   ...aliases("doctor", "check", "diagnose", "login"),
   ...aliases("install", "setup", "init", "add", "configure", "config"),
   ...aliases("uninstall", "remove", "rm"),
@@ -239,7 +257,7 @@ function usageLines(): string {
     "Usage: claude-agents-mcp [serve] [flags]",
     "       claude-agents-mcp sessions [<verb>] [flags]",
     "       claude-agents-mcp install | uninstall [<client>] [flags]",
-    "       claude-agents-mcp doctor | demo | console | daemon | rules | token | help [command] | version",
+    "       claude-agents-mcp doctor | demo | console | daemon | nodes | rules | token | help [command] | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",
   ].join("\n");

@@ -49,6 +49,10 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
       const { daemon } = await import("./daemon.ts");
       return daemon(rest);
     }
+    case "nodes": {
+      const { nodes } = await import("./nodes.ts");
+      return nodes(rest);
+    }
     case "install": {
       const { install } = await import("./install.ts");
       return install(rest);

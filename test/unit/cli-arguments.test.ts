@@ -5,6 +5,7 @@ import { daemon } from "../../src/cli/daemon.ts";
 import { demo } from "../../src/cli/demo.ts";
 import { doctor } from "../../src/cli/doctor.ts";
 import { helpText } from "../../src/cli/help.ts";
+import { nodes } from "../../src/cli/nodes.ts";
 import { rules } from "../../src/cli/rules.ts";
 import { sessions } from "../../src/cli/sessions.ts";
 import { token } from "../../src/cli/token.ts";
@@ -18,6 +19,7 @@ const COMMANDS: Readonly<Record<string, (argv: string[]) => unknown>> = {
   demo,
   doctor,
   help: ([word]) => helpText(word),
+  nodes,
   rules,
   sessions,
   token,
@@ -63,6 +65,13 @@ it.each<[string[], string]>([
   ],
   [["rules", "try", "--since", "soon"], '--since is "soon": must be like 30m, '],
   [["rules", "try", "--store", "memory:"], 'The store is "memory:": '],
+  [["nodes", "dran"], 'nodes: unknown verb "dran". Did you mean drain? It takes list, drain, undrain, share.'],
+  [["nodes", "--jsno"], "nodes list: Unknown option '--jsno'. Did you mean --json? It takes --json, --store, "],
+  [["nodes", "drain"], 'nodes drain takes the name of one node. "claude-agents-mcp nodes" lists all.'],
+  [["nodes", "undrain", "a", "--no-wait"], "nodes undrain: Unknown option '--no-wait'. It takes --store, "],
+  [["nodes", "share", "a", "b"], "nodes share takes one folder."],
+  [["nodes", "--store", "memory:"], 'The store is "memory:": '],
+  [["help", "drain"], `Unknown command "drain". Did you mean nodes? ${LISTED}`],
   [["daemon", "start"], 'daemon: unknown verb "start". Did you mean run? It takes run, status, stop and logs.'],
   [["daemon", "--jsno"], "daemon status: Unknown option '--jsno'. Did you mean --json? It takes --json."],
   [["daemon", "stop", "--al"], "daemon stop: Unknown option '--al'. Did you mean --all? It takes --all, --json, "],

@@ -3,6 +3,7 @@ import { waitingOf } from "../../domain/session.ts";
 import { waitingField } from "../../domain/standstill.ts";
 import { UNREADABLE } from "../../domain/unreadable.ts";
 import { roundUsd } from "../../domain/usage.ts";
+import { ownerName } from "../../engine/nodes.ts";
 import { shortPath, isoTime, oneLine, roughDuration, statusWord, usd } from "./text-format.ts";
 
 /** Formats sessions as lines of a table, and as objects for programs. */
@@ -22,7 +23,8 @@ export async function readRow(store: Store, record: SessionRecord): Promise<Row>
 
 /** Returns the facts of a session outside its log, by wire name. */
 export function summary(record: SessionRecord) {
-  const { createdAt, id, owner, spec, state, title, unreadable, updatedAt } = record;
+  const { createdAt, id, owner, place, spec, state, title, unreadable, updatedAt } = record;
+  const node = ownerName(record);
   const model = state.reported.model ?? spec.model;
   return {
     sessionId: id,
@@ -30,6 +32,8 @@ export function summary(record: SessionRecord) {
     ...waitingField(state),
     ...(unreadable && { errorSubtype: UNREADABLE, unreadable: unreadable.why }),
     owned: owner?.alive === true,
+    ...(node !== undefined && { node }),
+    ...(place && { place }),
     cwd: spec.cwd,
     ...(title !== undefined && { title }),
     ...(model !== undefined && { model }),
