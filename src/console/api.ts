@@ -16,7 +16,7 @@ import { SubagentTasks } from "./subagent-tasks.ts";
 import { ACTIONS, startSession } from "./actions.ts";
 import { shownEvent } from "./shown-event.ts";
 import { streamLive, type LiveQuery, type Send } from "./live.ts";
-import { readPlan } from "./plan.ts";
+import { readNodes, readPlan } from "./plan.ts";
 import { readDecisions, readPending } from "./requests.ts";
 import { buildDetail, buildRow } from "./rows.ts";
 import type { Sources } from "./sources.ts";
@@ -66,7 +66,7 @@ export interface ApiRequest {
 
 export interface RunningServer {
   readonly engine: Engine;
-  readonly store: Pick<SessionBackend, "ledger" | "log" | "rows">;
+  readonly store: Pick<SessionBackend, "ledger" | "log" | "machines" | "rows">;
 }
 
 /** `running` throws `AppError` while the server starts. */
@@ -107,6 +107,7 @@ export function createConsoleApi(running: () => RunningServer, options: ConsoleO
     { method: "GET", path: "/requests", scope: "read", handle: async (ask) => requests(sources(ask), ask) },
     { method: "GET", path: "/usage", scope: "read", handle: async (ask) => usage(sources(ask), ask) },
     { method: "GET", path: "/plan", scope: "read", handle: async (ask) => readPlan(sources(ask), ask.caller) },
+    { method: "GET", path: "/nodes", scope: "read", handle: async (ask) => readNodes(sources(ask), ask.caller) },
   ];
   const starting: Route = {
     method: "POST",

@@ -3,12 +3,13 @@ import { AppError } from "../domain/error.ts";
 import type { PlanReserve } from "../domain/plan.ts";
 import { LOCAL_PRINCIPAL, type Caller, type Principal } from "../domain/principal.ts";
 import type { SessionUse } from "../engine/api.ts";
+import { nodeState, presentNodes } from "../engine/nodes.ts";
 import { budgetUse } from "../engine/session/use.ts";
 import type { LedgerEntry, SessionRecord } from "../engine/ports.ts";
 import type { Sources } from "./sources.ts";
-import type { AccountUse, BudgetUse, PlanUse } from "./wire-usage.ts";
+import type { AccountUse, BudgetUse, NodeList, PlanUse } from "./wire-usage.ts";
 
-/** Plan windows and budgets, as shown on the page. */
+/** Plan windows, budgets and nodes, as shown on the page. */
 
 /** Numbers of sessions looked at, of the caller and of each other principal with spending, and of such principals. */
 const [OWN_SESSIONS, OTHER_SESSIONS, MAX_PRINCIPALS] = [200, 20, 50];
@@ -24,22 +25,40 @@ interface Payer {
 /** Reads the accounts and budgets of the caller's sessions; for the operator, all that the servers of the store know. */
 export async function readPlan(
   { engine, store: { ledger } }: PlanSources,
-  { principal, scopes }: Caller,
+  caller: Caller,
   now = Date.now(),
 ): Promise<PlanUse> {
-  const isOperator = principal === LOCAL_PRINCIPAL || scopes.includes("admin");
+  const { principal } = caller;
+  const seesAll = isOperator(caller);
   const today = localDay(now);
   const [accounts, days, own] = await Promise.all([
     ledger.list(LEDGER_PREFIXES.account),
     ledger.list(`${LEDGER_PREFIXES.budget}${today}:`),
     readPayers(engine, principal, OWN_SESSIONS),
   ]);
-  const others = isOperator ? principalsOf(days).filter((name) => name !== principal) : [];
+  const others = seesAll ? principalsOf(days).filter((name) => name !== principal) : [];
   const more = others.slice(0, MAX_PRINCIPALS).map(async (name) => readPayers(engine, name, OTHER_SESSIONS));
   const payers = [...own, ...(await Promise.all(more)).flat()];
   return {
-    accounts: accountsOf(accounts, payers, isOperator),
-    budgets: budgetsOf(isOperator ? days : [], payers, today),
+    accounts: accountsOf(accounts, payers, seesAll),
+    budgets: budgetsOf(seesAll ? days : [], payers, today),
+  };
+}
+
+function isOperator({ principal, scopes }: Caller): boolean {
+  return principal === LOCAL_PRINCIPAL || scopes.includes("admin");
+}
+
+/** Reads the nodes of the store, for operators. */
+export async function readNodes({ store: { machines } }: Pick<Sources, "store">, caller: Caller): Promise<NodeList> {
+  const nodes = machines && isOperator(caller) ? presentNodes(await machines.nodes()) : [];
+  return {
+    nodes: nodes.map((node) => {
+      const { labels, maxLive, name, nodeId, seenAt, sessions, version } = node;
+      const sharedFolders = node.sharedFolders.map(({ folder }) => folder);
+      const about = { nodeId, name, state: nodeState(node), version, labels, sharedFolders };
+      return { ...about, sessions, maxLive, seenAt };
+    }),
   };
 }
 
@@ -80,11 +99,11 @@ function accountIdIn({ state: { process } }: SessionRecord): string | undefined 
   return process.phase === "none" ? undefined : process.accountId;
 }
 
-function accountsOf(entries: readonly LedgerEntry[], payers: readonly Payer[], isOperator: boolean): AccountUse[] {
+function accountsOf(entries: readonly LedgerEntry[], payers: readonly Payer[], seesAll: boolean): AccountUse[] {
   const known = new Set(payers.flatMap(({ record, use }) => use?.account?.id ?? accountIdIn(record) ?? []));
   const stored = entries.flatMap(({ key, value }): AccountUse[] => {
     const [id, windows] = [key.slice(LEDGER_PREFIXES.account.length), windowsIn(value)];
-    return windows && (isOperator || known.has(id)) ? [{ id, hasWindows: true, ...windows }] : [];
+    return windows && (seesAll || known.has(id)) ? [{ id, hasWindows: true, ...windows }] : [];
   });
   const reported = payers.flatMap(({ use }) => use?.account ?? []);
   const all = new Map<string, AccountUse>([...reported, ...stored].map((account) => [account.id, account]));

@@ -1,6 +1,8 @@
 import type { PlanLimit } from "../domain/plan.ts";
 import { optionsOf, statusOf, waitingOf } from "../domain/session.ts";
+import { placeText } from "../domain/place.ts";
 import { unreadableText } from "../domain/unreadable.ts";
+import { ownerName } from "../engine/nodes.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 import type { Sources } from "./sources.ts";
 import type { SessionDetail, SessionRow } from "./wire.ts";
@@ -53,7 +55,8 @@ async function waitOf(engine: RowSources["engine"], record: SessionRecord): Prom
 }
 
 export async function buildDetail(sources: RowSources, record: SessionRecord): Promise<SessionDetail> {
-  const { spec, state } = record;
+  const { place, spec, state } = record;
+  const node = ownerName(record);
   const { maxBudgetUsd, maxTurns, onLimit, priority, profile } = spec;
   const { closed, refused, turn } = state;
   return {
@@ -67,6 +70,8 @@ export async function buildDetail(sources: RowSources, record: SessionRecord): P
     ...(onLimit && { onLimit }),
     ...(priority && { priority }),
     ...(profile !== undefined && { profile }),
+    ...(node !== undefined && { node }),
+    ...(place && { place: placeText(place) }),
     ...(refused && !turn && !closed && { refused: limitOf(refused) }),
   };
 }

@@ -51,6 +51,25 @@ export interface AccountUse extends Pick<AccountWindows, "configFolder" | "paidB
   readonly reserve?: PlanReserve;
 }
 
+/** GET /nodes: servers of a store that several machines share; none for a store of one machine, and for users without rights. */
+export interface NodeList {
+  readonly nodes: readonly ShownNode[];
+}
+
+export interface ShownNode {
+  readonly nodeId: string;
+  readonly name: string;
+  readonly state: "alive" | "draining" | "dead";
+  readonly version: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly sharedFolders: readonly string[];
+  /** Sessions that the node owns. */
+  readonly sessions: number;
+  /** Maximum number of Claude Code processes. */
+  readonly maxLive: number;
+  readonly seenAt: number;
+}
+
 /** Spending of a budget on a day, USD, as estimated by Claude Code. */
 export interface BudgetUse extends Pick<Budget, "name" | "scope"> {
   /** Bound of the day; missing if no session tells it. */

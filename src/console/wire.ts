@@ -90,6 +90,10 @@ export interface SessionDetail extends SessionRow {
   readonly onLimit?: OnLimit;
   readonly priority?: Priority;
   readonly profile?: string;
+  /** Node that runs the session; missing on a store of one machine, and while none does. */
+  readonly node?: string;
+  /** Nodes that may run the session, in words. */
+  readonly place?: string;
   /** Limit at which the API refused the last request; `POST continue` sends the request again once `resetsAt` has passed. */
   readonly refused?: PlanLimit;
 }

@@ -52,8 +52,8 @@ export function SessionHeader({ detail, verification }: Props) {
 }
 
 function Details({ detail }: { readonly detail: SessionDetail }) {
-  const { createdAt, cwd, id, maxBudgetUsd, maxTurns, model, onLimit, permissionMode, priority, profile, tasks } =
-    detail;
+  const { createdAt, cwd, id, maxBudgetUsd, maxTurns, model, node, onLimit, permissionMode, place } = detail;
+  const { priority, profile, tasks } = detail;
   return (
     <details class={styles["details"]}>
       <summary>
@@ -68,6 +68,8 @@ function Details({ detail }: { readonly detail: SessionDetail }) {
         <Fact name="Permission mode" text={permissionMode} />
         <Fact name="Started" text={moment(createdAt)} />
         <Fact name="Id" text={id} />
+        {node !== undefined && <Fact name="Runs on" text={`node ${node}`} />}
+        {place !== undefined && <Fact name="May run on" text={place} />}
         {maxTurns !== undefined && <Fact name="Maximum turns" text={String(maxTurns)} />}
         {maxBudgetUsd !== undefined && <Fact name="Budget" text={usd(maxBudgetUsd)} />}
         {profile !== undefined && <Fact name="Profile" text={profile} />}

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import type { PlanUse, Usage } from "../../../src/console/wire-usage.ts";
+import type { NodeList, PlanUse, Usage } from "../../../src/console/wire-usage.ts";
 import { get } from "../net/api.ts";
 import { onConnected, onRows } from "../state/live.ts";
 import { startOfRange, type Range, ZONE } from "./range.ts";
@@ -17,6 +17,7 @@ interface Shown {
   readonly at: number;
   readonly data: Usage;
   readonly plan: PlanUse;
+  readonly nodes: NodeList["nodes"];
 }
 
 /** Minimum interval between loads, ms, because sessions change all the time. */
@@ -32,12 +33,13 @@ export async function load(): Promise<void> {
   askedAt = Date.now();
   isLoading.value = true;
   try {
-    const [data, plan] = await Promise.all([
+    const [data, plan, { nodes }] = await Promise.all([
       get<Usage>("usage", { since: startOfRange(of, new Date()), zone: ZONE }),
       get<PlanUse>("plan"),
+      get<NodeList>("nodes"),
     ]);
     if (mine !== asked) return;
-    usage.value = { of, at: Date.now(), data, plan };
+    usage.value = { of, at: Date.now(), data, plan, nodes };
     problem.value = undefined;
   } catch (error) {
     if (mine === asked) problem.value = error;

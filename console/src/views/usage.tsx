@@ -4,6 +4,7 @@ import { Directories } from "../usage/directories.tsx";
 import { figuresOf } from "../usage/figure.ts";
 import { chooseRange, isLoading, keepUsageCurrent, load, usage, problem, range } from "../usage/report.ts";
 import { everyDay, RANGES, ZONE, type Range } from "../usage/range.ts";
+import { Nodes } from "../usage/nodes.tsx";
 import { Plan } from "../usage/plan.tsx";
 import { Tiles } from "../usage/tiles.tsx";
 import type { Usage } from "../../../src/console/wire-usage.ts";
@@ -45,6 +46,7 @@ export function UsageView() {
         </button>
       </Problem>
       {shown && <Plan plan={shown.plan} />}
+      {shown && <Nodes nodes={shown.nodes} />}
       {shown && !isOther && <Report of={shown.of} at={shown.at} data={shown.data} />}
       {isOther && problem.value === undefined && <Skeleton />}
     </div>

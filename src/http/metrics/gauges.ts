@@ -4,7 +4,8 @@ import type { Budget } from "../../domain/budget.ts";
 import type { OpenRequest } from "../../domain/permission.ts";
 import { SessionStatus, waitingOf } from "../../domain/session.ts";
 import { WaitingKind } from "../../domain/waiting.ts";
-import type { SessionBackend, SessionRecord, Spares } from "../../engine/ports.ts";
+import { presentNodes } from "../../engine/nodes.ts";
+import type { NodeRecord, SessionBackend, SessionRecord, Spares } from "../../engine/ports.ts";
 import type { ScrapedGauges } from "./instruments.ts";
 import { readBudgets, readWindows } from "./plan-gauges.ts";
 
@@ -12,7 +13,7 @@ import { readBudgets, readWindows } from "./plan-gauges.ts";
 
 /** Sources of the gauges: the sessions, and processes without a session. */
 export interface GaugeSources {
-  readonly store: Pick<SessionBackend, "leases" | "ledger" | "maintenance" | "nodeId">;
+  readonly store: Pick<SessionBackend, "leases" | "ledger" | "machines" | "maintenance" | "nodeId">;
   readonly spares: Pick<Spares, "available">;
   /** Budgets of users and profiles that the settings name. */
   readonly budgets: readonly Budget[];
@@ -35,6 +36,16 @@ interface ScrapeData {
   readonly spares: number;
   readonly windows: Awaited<ReturnType<typeof readWindows>>;
   readonly budgets: Awaited<ReturnType<typeof readBudgets>>;
+  readonly nodes: readonly NodeGauges[];
+}
+
+/** Sums over the nodes of a name: several servers of a machine may share a name. */
+interface NodeGauges {
+  readonly labels: { readonly node: string };
+  readonly isAlive: boolean;
+  readonly isDraining: boolean;
+  readonly sessions: number;
+  readonly maxLive: number;
 }
 
 interface GaugeValue {
@@ -58,6 +69,10 @@ const VALUES: Readonly<Record<keyof ScrapedGauges, (found: ScrapeData) => readon
   memory: ({ use }) => [{ value: use?.memoryBytes }],
   cpu: ({ use }) => [{ value: use?.cpuSeconds }],
   spares: ({ spares }) => [{ value: spares }],
+  nodeUp: ({ nodes }) => nodes.map(({ isAlive, labels }) => ({ labels, value: Number(isAlive) })),
+  nodeDraining: ({ nodes }) => nodes.map(({ isDraining, labels }) => ({ labels, value: Number(isDraining) })),
+  nodeSessions: ({ nodes }) => nodes.map(({ labels, sessions: value }) => ({ labels, value })),
+  nodeSlots: ({ nodes }) => nodes.map(({ labels, maxLive: value }) => ({ labels, value })),
   planUsed: ({ windows }) => windows.map(({ labels, usedRatio: value }) => ({ labels, value })),
   planReset: ({ windows }) => windows.map(({ labels, resetsAtS: value }) => ({ labels, value })),
   planReported: ({ windows }) => windows.map(({ labels, reportedAtS: value }) => ({ labels, value })),
@@ -94,7 +109,7 @@ function isScrapedGauge(name: string): name is keyof ScrapedGauges {
 }
 
 async function readSources({ budgets, now, spares, store }: GaugeSources): Promise<ScrapeData> {
-  const { leases, ledger, maintenance } = store;
+  const { leases, ledger, machines, maintenance } = store;
   const [counts, atWork] = await Promise.all([maintenance.count(), leases.atWork()]);
   const processes = atWork.flatMap(processOf);
   const own = processes.filter(({ nodeId, waiting }) => !waiting && nodeId === store.nodeId);
@@ -109,7 +124,23 @@ async function readSources({ budgets, now, spares, store }: GaugeSources): Promi
     own,
     use: await readUse(known),
     spares: spares.available,
+    nodes: nodeGauges((await machines?.nodes()) ?? []),
   };
+}
+
+function nodeGauges(nodes: readonly NodeRecord[]): NodeGauges[] {
+  const byName = new Map<string, NodeGauges>();
+  for (const { isAlive, isDraining, maxLive, name, sessions } of presentNodes(nodes)) {
+    const other = byName.get(name);
+    byName.set(name, {
+      labels: { node: name },
+      isAlive,
+      isDraining,
+      sessions: sessions + (other?.sessions ?? 0),
+      maxLive: maxLive + (other?.maxLive ?? 0),
+    });
+  }
+  return [...byName.values()];
 }
 
 type FoundProcess = ReturnType<typeof processOf>[number];

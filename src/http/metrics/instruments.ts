@@ -104,7 +104,21 @@ function scrapedGauges(registry: Registry) {
       "CPU time used by the processes of `claude_processes` and their ended children, in seconds (Linux only).",
     ),
     spares: make.gauge("spares", "Spare Claude Code processes that no session has claimed."),
+    ...nodeGauges(registry),
     ...planGauges(registry),
+  };
+}
+
+/** Nodes of a store that several machines share. All nodes report the same values. */
+function nodeGauges(registry: Registry) {
+  const make = makers(registry);
+  return {
+    nodeUp: make.gauge("node_up", "1 if the node of this name is alive, else 0, for the nodes of the last day.", [
+      "node",
+    ]),
+    nodeDraining: make.gauge("node_draining", "1 if the node is being drained, else 0.", ["node"]),
+    nodeSessions: make.gauge("node_sessions", "Sessions that the node owns.", ["node"]),
+    nodeSlots: make.gauge("node_slots", "Maximum number of Claude Code processes of the node.", ["node"]),
   };
 }
 

@@ -7,6 +7,7 @@ import type { OpenRequest } from "../../../domain/permission.ts";
 import { optionsOf, statusOf } from "../../../domain/session.ts";
 import { waitingField } from "../../../domain/standstill.ts";
 import { UNREADABLE } from "../../../domain/unreadable.ts";
+import { ownerName } from "../../../engine/nodes.ts";
 import type { SessionRecord } from "../../../engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { roundUsd } from "../../../domain/usage.ts";
@@ -21,7 +22,8 @@ import { beginningWithin, cutText, fit, jsonBytes, oneLine } from "../../../view
 export const ANSWER_BYTES = 32_768;
 
 /** Returns the public tier. No field may reveal the subject of a session. */
-export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }: SessionRecord): JsonObject {
+export function publicView(record: SessionRecord): JsonObject {
+  const { id, spec, state, createdAt, unreadable, updatedAt } = record;
   const { requests, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
   const options = optionsOf(spec, state);
   const requested = { permissionMode: "default", ...optionsShown(options, "public") };
@@ -50,7 +52,15 @@ export function publicView({ id, spec, state, createdAt, unreadable, updatedAt }
     lastEventId: state.lastEventId,
     processStarts: state.processCount,
     processLive: process.phase === "live" || (process.phase === "starting" && process.waiting !== true),
+    ...placeFields(record),
   };
+}
+
+/** Returns the nodes that may run the session, and the node that runs it at present. Only on a store of several machines. */
+function placeFields(record: Pick<SessionRecord, "owner" | "place">): JsonObject {
+  const { place } = record;
+  const node = ownerName(record);
+  return { ...(place && { place }), ...(node !== undefined && { node }) };
 }
 
 /** Maximum size of a session in a list by default, bytes of JSON with its comma. `get` returns more. */
@@ -97,8 +107,10 @@ export function listedView(record: SessionRecord, names: SessionNames): JsonObje
 }
 
 /** Fields absent from most sessions, most important first. */
-function unusualFields({ state, unreadable }: SessionRecord, requested: JsonObject): readonly (JsonObject | false)[] {
+function unusualFields(record: SessionRecord, requested: JsonObject): readonly (JsonObject | false)[] {
+  const { state, unreadable } = record;
   const { lastOutcome, queue } = state;
+  const node = ownerName(record);
   const { waiting } = waitingField(state);
   const status = statusOf(state);
   const isUnremarkable = lastOutcome === null || lastOutcome === "done" || (status !== "error" && status !== "idle");
@@ -114,6 +126,7 @@ function unusualFields({ state, unreadable }: SessionRecord, requested: JsonObje
     !isUnremarkable && { lastOutcome },
     queue.length > 0 && { queued: queue.length },
     held > 0 && { held },
+    node !== undefined && { node },
   ];
 }
 
