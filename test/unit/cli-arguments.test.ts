@@ -51,7 +51,7 @@ it.each<[string[], string]>([
     ["sessions", "delete", "x", "--older-than", "30d"],
     "sessions delete needs the ids of sessions, or else --older-than, ",
   ],
-  [["sessions", "lst"], 'Unknown verb "lst". Did you mean list? sessions takes list, show, stats, export, delete. '],
+  [["sessions", "lst"], 'Unknown verb "lst". Did you mean list? sessions takes list, show, stats, export, delete, '],
   [["sessions", "rm"], 'Unknown verb "rm". Did you mean delete? '],
   [["sessions", "1f0c"], 'Unknown verb "1f0c". Did you mean show 1f0c? '],
   [["sessions", "--statu", "idle"], "sessions list: Unknown option '--statu'. Did you mean --status? "],
