@@ -3,7 +3,7 @@ import { type Identity, isSameIdentity } from "../domain/process.ts";
 import type { AgentProcess, AgentRuntime, AgentStart, CheckRunner, StartPlan, StartRequest } from "../engine/ports.ts";
 import { createFolderWatch } from "./watch/folder-watch.ts";
 import { createCheckRunner } from "./checks/check-runner.ts";
-import { checkAllPlaces, checkFolder, checkOrigin } from "./preflight/session-paths.ts";
+import { checkAllPlaces, checkOrigin } from "./preflight/session-paths.ts";
 import { readImages } from "./preflight/images.ts";
 import { checkOutputSchema } from "./preflight/output-schema.ts";
 import { checkAddedVariables, configFolder, identify, withUnread } from "./child-environment.ts";
@@ -34,11 +34,10 @@ import { explainGone } from "./shim/why-gone.ts";
 import { SparePool, type SpareRecipe } from "./spares/pool.ts";
 import { Spare } from "./spares/spare.ts";
 import type { SpareSpec } from "./spares/spec.ts";
-import { readWorkTree } from "./work-tree.ts";
+import { sessionFiles } from "./session-files.ts";
 import { endAllLeftovers, endLeftover } from "./supervise/leftover-processes.ts";
 import { logTrackingMethod } from "./supervise/isolation.ts";
 import { Spawner } from "./supervise/spawn.ts";
-import { conversationFiles } from "./folder/conversation-writer.ts";
 import { findSession, findOpenProcess } from "./folder/find.ts";
 import { exists, fileAccess } from "../security/files/limited.ts";
 import { isExecutable } from "../security/find-program.ts";
@@ -90,12 +89,11 @@ export function claudeRuntime(config: ClaudeDependencies): ClaudeRuntime {
     startGuards: async () => spawner.startGuards(),
     spares,
     environments: sessionEnvironments(config),
-    conversations: conversationFiles(config),
+    ...sessionFiles(config),
     plan: async (request) => plan(request, config, spares),
     checkFolders: async (...request) => checkFolders(request, config),
     attach: async (...request) => readAttachments(request, config),
     find: async (...request) => findSessionFolder(request, config),
-    workTree: async (...request) => workTree(request, config),
     installMissing: async ({ environmentId, options: { pathToClaudeCodeExecutable: ownClaude } }, onProgress) =>
       config.installer.install({ environment: requireRecord(config, environmentId), ownClaude }, onProgress),
     start: (request) => run(request, planLaunch(request, config, { spares, spawner })),
@@ -235,23 +233,6 @@ async function readAttachments(
   const bounds = allowedPlaces(config, session).all.filter(({ allowDirs }) => allowDirs.length > 0);
   for (const { allowDirs: roots } of bounds.slice(1)) await readImages(sources, cwd, { roots, closed });
   return readImages(sources, cwd, { roots: bounds[0]?.allowDirs ?? [], closed });
-}
-
-async function workTree(
-  [session]: Parameters<AgentRuntime["workTree"]>,
-  config: ClaudeDependencies,
-): ReturnType<AgentRuntime["workTree"]> {
-  const { own, all } = allowedPlaces(config, session);
-  const environment = buildEnvironment(config, session);
-  const closed = await findClosedPaths(session.options, environment, config);
-  let { cwd } = session.options;
-  for (const { allowDirs } of all) cwd = await checkFolder("cwd", cwd, allowDirs, closed);
-  return readWorkTree({
-    cwd,
-    environment,
-    wrapper: own.spawnWrapper,
-    allowed: all.map(({ allowDirs }) => allowDirs),
-  });
 }
 
 async function checkStart(

@@ -32,23 +32,23 @@ import {
   continueCommand,
   controlCommand,
   promptCommand,
-  requireHere,
   verifyCommand,
   withEnvironment,
 } from "./session/build-command.ts";
 import { boundOf } from "./policy/bound.ts";
 import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork } from "./policy/gate.ts";
-import { checkRules, gateUnder, placedSession } from "./policy/operator.ts";
+import { checkRules, gateUnder } from "./policy/operator.ts";
 import { optionsOfProfile, withProfile } from "./session/profile.ts";
 import { createWithinLimits, deleteIfRefused } from "./session/limits-reader.ts";
 import { readUse } from "./session/use.ts";
+import { createFolderOperations } from "./session/folder-operations.ts";
 import { createCommandOperations, type AcceptedReply } from "./session/command-operations.ts";
 import { createNestedEngine, createReaderEngine } from "./session/readers.ts";
 import { environmentFor } from "./session/check-prompt.ts";
 import { keyObjection } from "./step/keys.ts";
 import { checkIdentity } from "./session/environment.ts";
-import { requireReadable, type SessionQuery, type SessionRecord, type WorkTree } from "./ports.ts";
+import { requireReadable, type SessionQuery, type SessionRecord } from "./ports.ts";
 
 /** Creates the engine of a node, which owns the sessions it has opened or claimed, and reaches all others through the store. */
 export function createEngine(options: EngineOptions): Engine {
@@ -72,6 +72,8 @@ class SessionEngine implements Engine {
   readonly #connection: Connection | undefined;
   readonly #readers: ReturnType<EngineNode["createReaders"]>;
   readonly #readerEngine: Engine;
+  readonly pack: Engine["pack"];
+  readonly workTree: Engine["workTree"];
   readonly #commands = createCommandOperations(async (sessionId, command) => this.#onSession(sessionId, command));
 
   constructor(node: EngineNode, options: EngineOptions, connection: Connection | undefined) {
@@ -79,6 +81,7 @@ class SessionEngine implements Engine {
     this.#options = { ...options, placement: node.placement };
     this.#connection = connection;
     this.#readers = node.createReaders(connection?.named);
+    ({ pack: this.pack, workTree: this.workTree } = createFolderOperations(this.#options, this.#readers.recorded));
     this.#readerEngine = createReaderEngine(this, this.#readers.recorded);
   }
 
@@ -195,12 +198,6 @@ class SessionEngine implements Engine {
   waitingBefore = async (sessionId: string) => this.#node.limiter.before(sessionId);
   atWork = () => this.#node.ownership.atWork;
   partial = async (sessionId: string) => Promise.resolve(this.#node.ownership.partial(sessionId));
-
-  async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
-    const record = requireReadable(await this.#readers.recorded.get(principal, sessionId));
-    await requireHere(this.#options.placement, record, "action");
-    return this.#options.runtime.workTree(placedSession(this.#options, record));
-  }
 
   async rename(principal: Principal, sessionId: string, title: string): Promise<void> {
     await rename(this.#options.backend, async () => this.get(principal, sessionId), title);

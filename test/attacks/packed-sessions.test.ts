@@ -37,6 +37,18 @@ describe("a packed session", () => {
     expect(changed.stdout).toContain("paid by CLAUDE_CODE_OAUTH_TOKEN; so far ANTHROPIC_API_KEY has paid.");
   });
 
+  it("a running turn is interrupted first if asked, and its files are unpacked", async () => {
+    const cwd = world.folder();
+    repository(cwd, "begin");
+    const prompt = scriptTag([{ text: "Never.", gateBefore: "closed" }]);
+    const { sessionId } = await server.call("claude_code", { prompt, cwd });
+    const file = join(world.folder(), "s.session");
+    expect(await homes.here("pack", sessionId, "--output", file, "--interrupt")).toMatchObject({ status: 0 });
+    const { home, run } = homes.another();
+    expect(await run("unpack", file, "--cwd", join(home, "moved"))).toMatchObject({ status: 0 });
+    expect(readFileSync(join(home, "moved", "a.txt"), "utf8")).toBe("changed\n");
+  });
+
   it("options that approve are kept if asked, and a session inside a session is refused", async () => {
     const { file } = await homes.pack(await begun(world.folder(), { allowedTools: ["Bash(ls)"] }));
     const { run } = homes.another();

@@ -34,6 +34,7 @@ const NEEDS: Readonly<Record<string, Scope>> = {
   close: "run",
   delete: "run",
   rename: "run",
+  pack: "admin",
   release_queue: "run",
   drop_queue: "run",
   set_model: "run",
@@ -48,10 +49,11 @@ const NEEDS: Readonly<Record<string, Scope>> = {
 };
 
 const users = namedUsers({
-  all: { scopes: ["read", "run", "approve"] },
-  read: { scopes: ["run", "approve"] },
-  run: { scopes: ["read", "approve"] },
-  approve: { scopes: ["read", "run"] },
+  all: { scopes: ["read", "run", "approve", "admin"] },
+  read: { scopes: ["run", "approve", "admin"] },
+  run: { scopes: ["read", "approve", "admin"] },
+  approve: { scopes: ["read", "run", "admin"] },
+  admin: { scopes: ["read", "run", "approve"] },
 });
 
 const world = useWorld({ agent: "stand-in" });
@@ -100,7 +102,7 @@ describe("actions on sessions", () => {
   });
 
   it.each(WAYS)("$action by $way is refused to a caller who lacks only its scope", async ({ action, drive }) => {
-    const needed = NEEDS[action] as "read" | "run" | "approve";
+    const needed = NEEDS[action] as "admin" | "approve" | "read" | "run";
     expect(await drive(NOWHERE)(server, users.tokens[needed])).toBe("PERMISSION_DENIED");
   });
 

@@ -41,6 +41,7 @@ const CALLS: { readonly [K in keyof Engine]: Parameters<Engine[K]> } = {
   atWork: [],
   partial: ["s"],
   workTree: ["local", "s"],
+  pack: ["local", "s", { files: true }],
   rename: ["local", "s", "title"],
   delete: ["local", "s", "ann"],
   get: ["local", "s"],
@@ -100,6 +101,7 @@ const OF_READERS: Ways = {
   revoke: "passed",
   delivered: "forwarded",
   control: "passed",
+  pack: "passed",
   stop: "refused",
   drain: "refused",
 };
@@ -118,6 +120,7 @@ const OF_NESTED: Ways = {
   revoke: "refused",
   delivered: "ignored",
   control: "refused",
+  pack: "refused",
   stop: "passed",
   drain: "passed",
 };

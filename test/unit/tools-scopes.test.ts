@@ -31,6 +31,7 @@ const TABLE: Readonly<Record<string, Scope | Readonly<Record<string, Scope>>>> =
     close: "run",
     delete: "run",
     rename: "run",
+    pack: "admin",
     set_model: "run",
     set_permission_mode: "run",
     stop_task: "run",
@@ -109,7 +110,7 @@ describe("the scope", () => {
 
   it.each([
     ["claude_code_check", "approve"],
-    ["claude_code_session", "approve"],
+    ["claude_code_session", "admin"],
     ["claude_code_configure", "admin"],
     ["claude_code", "run"],
   ] as const)("the scope of an invalid call of %s is the highest of its actions: %s", (name, scope) => {
@@ -147,7 +148,7 @@ describe("the caller's scopes", () => {
   it.each([
     [["read"], READING],
     [["approve"], ["claude_code_check", "claude_code_session"]],
-    [["admin"], ["claude_code_configure"]],
+    [["admin"], ["claude_code_session", "claude_code_configure"]],
     [[], []],
   ] as [Scope[], string[]][])("a caller with the scopes %j sees only the tools %j", (scopes, names) => {
     const { tools: listed } = toolAnswers(

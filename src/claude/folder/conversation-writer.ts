@@ -3,36 +3,13 @@ import { constants } from "node:fs";
 import { mkdir, open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { invalidArgument } from "../../domain/error.ts";
-import type { ConversationPlace, Conversations, WrittenFile } from "../../engine/ports.ts";
+import type { WrittenFile } from "../../engine/ports.ts";
 import { conversationsFolder } from "../../security/claude-own-files.ts";
 import { exists, lstat, otherwise, realpath } from "../../security/files/limited.ts";
-import { configFolder } from "../child-environment.ts";
-import { buildEnvironment, type ClaudeDependencies } from "../dependencies.ts";
-import {
-  CHECKPOINTS,
-  folderOf,
-  listConversation,
-  partsOf,
-  readConversation,
-  type Conversation,
-} from "./conversation.ts";
+import { CHECKPOINTS, folderOf, partsOf, type Conversation } from "./conversation.ts";
 import { filesFor } from "./transcript.ts";
 
 /** Writes the files of a conversation into a configuration folder, as Claude Code would have done there. */
-
-/** Gives the engine the files of conversations, in the configuration folders of its sessions. */
-export function conversationFiles(config: ClaudeDependencies): Conversations {
-  const find = (place: ConversationPlace): Conversation => ({
-    configFolder: configFolder(buildEnvironment(config, place)),
-    transcriptId: place.transcriptId,
-  });
-  return {
-    list: async (place) => listConversation(find(place)),
-    read: (place, ...what) => readConversation(find(place), ...what),
-    write: async (place, files, { replaces = false } = {}) =>
-      void (await writeConversation({ ...find(place), cwd: place.options.cwd, replaces }, files)),
-  };
-}
 
 interface Target extends Conversation {
   /** Folder in which the conversation goes on. */

@@ -8,7 +8,7 @@ import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
 import type { Identity, Origin, ProcessIdentity, ShimRef } from "../../domain/process.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { AgentSignal } from "./agent-signal.ts";
-import type { Conversations } from "./conversations.ts";
+import type { SessionFiles } from "./conversations.ts";
 import type { SessionEnvironments } from "./environments.ts";
 import type { CheckRunner, FolderWatch, JudgedCommand } from "./evidence.ts";
 
@@ -177,9 +177,8 @@ export interface Spares {
   retire(): Promise<void>;
 }
 
-export interface AgentRuntime {
+export interface AgentRuntime extends SessionFiles {
   readonly environments: SessionEnvironments;
-  readonly conversations: Conversations;
   /**
    * Checks a start, once for each new session and each prompt; also for a prompt to a running process or to a session of
    * another server, because the configuration may have changed. Throws `AppError`: INVALID_ARGUMENT, naming the field, if the

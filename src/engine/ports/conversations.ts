@@ -1,6 +1,8 @@
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { StoredEvent } from "../../domain/event.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
+import type { SessionRecord } from "./store.ts";
 
 /** Files in which Claude Code keeps a conversation, in the configuration folder of a session. */
 
@@ -40,6 +42,24 @@ export interface WrittenFile {
   readonly parts: AsyncIterable<Uint8Array>;
 }
 
+/** A session to be packed into a file. */
+export interface PackRequest {
+  readonly record: SessionRecord;
+  readonly readLog: (from: number, limit: number) => Promise<readonly StoredEvent[]>;
+  /** False to leave out the files of the session's folder. */
+  readonly files: boolean;
+  /** Called before the file is kept; rejects if the session went on meanwhile. */
+  readonly check: () => Promise<void>;
+}
+
+export interface PackReport {
+  /** Path on this machine. */
+  readonly file: string;
+  readonly bytes: number;
+  /** Sentences on what the file lacks, and on what it holds. */
+  readonly notes: readonly string[];
+}
+
 /** All methods throw PERMISSION_DENIED if the configuration folder of the session is unknown. */
 export interface Conversations {
   list(place: ConversationPlace): Promise<ConversationListing>;
@@ -55,4 +75,14 @@ export interface Conversations {
     files: AsyncIterable<WrittenFile> | Iterable<WrittenFile>,
     options?: { readonly replaces?: boolean },
   ): Promise<void>;
+}
+
+/** Conversation of a session, alone and with all else that belongs to the session. */
+export interface SessionFiles {
+  readonly conversations: Conversations;
+  /**
+   * Packs the session into a file below the state folder, in place of an earlier one. Throws SESSION_BUSY while a turn runs, and
+   * refuses a folder as `plan` does.
+   */
+  pack(place: ConversationPlace, request: PackRequest): Promise<PackReport>;
 }

@@ -3,7 +3,17 @@ import type { JsonObject } from "../../domain/json.ts";
 import { defineTool } from "../define.ts";
 import { argumentsOf, type OfferedAction } from "./session/action.ts";
 import { diff, get, ADVERTISED_FILTERS, list } from "./session/reading.ts";
-import { cancel, close, dropQueue, interrupt, releaseQueue, remove, rename, revoke } from "./session/lifecycle.ts";
+import {
+  cancel,
+  close,
+  dropQueue,
+  interrupt,
+  pack,
+  releaseQueue,
+  remove,
+  rename,
+  revoke,
+} from "./session/lifecycle.ts";
 import { goOn, receipt, verify } from "./session/turns.ts";
 import { rewind, setModel, setPermissionMode, stopTask, taskOutput, usage } from "./session/process-control.ts";
 
@@ -18,6 +28,7 @@ const ACTIONS: readonly OfferedAction[] = [
   close,
   remove,
   rename,
+  pack,
   setModel,
   setPermissionMode,
   revoke,

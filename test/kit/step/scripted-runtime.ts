@@ -173,6 +173,9 @@ export class ScriptedRuntime implements AgentRuntime {
 
   readonly conversations = new MemoryConversations();
 
+  pack: AgentRuntime["pack"] = async ({ transcriptId }) =>
+    Promise.resolve({ file: `/packs/${transcriptId}.session`, bytes: 1, notes: [] });
+
   readonly found = new Map<string, FoundSession>();
 
   /** Principals unknown to this server. */

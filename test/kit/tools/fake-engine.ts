@@ -170,6 +170,7 @@ export class FakeEngine implements Engine {
 
   partial = async () => Promise.resolve("");
   workTree = async () => Promise.resolve(undefined);
+  pack = async (_: string, id: string) => Promise.resolve({ file: `/packs/${id}.session`, bytes: 1, notes: [] });
   queue = async () => Promise.resolve();
   control = async () => Promise.resolve({});
   revoke = async () => Promise.resolve([]);
