@@ -81,12 +81,13 @@ describe("reading a conversation", () => {
     });
     symlinkSync("/etc/passwd", join(config, "projects/p", id, "subagents/agent-2.jsonl"));
     symlinkSync("/etc", join(config, "projects/p", id, "tool-results/etc"));
+    const changedAt = expect.any(Number) as number;
     expect(await listConversation(conversation())).toEqual({
       files: [
-        { name: `${id}.jsonl`, size: 16 },
-        { name: `${id}/subagents/agent-1.jsonl`, size: 5 },
-        { name: `${id}/tool-results/b.txt`, size: 4 },
-        { name: `file-history/${id}/0a@v1`, size: 6 },
+        { name: `${id}.jsonl`, size: 16, changedAt },
+        { name: `${id}/subagents/agent-1.jsonl`, size: 5, changedAt },
+        { name: `${id}/tool-results/b.txt`, size: 4, changedAt },
+        { name: `file-history/${id}/0a@v1`, size: 6, changedAt },
       ],
       leftOut: [`${id}/subagents/agent-2.jsonl`, `${id}/tool-results/etc`, `${id}/workflows`],
     });

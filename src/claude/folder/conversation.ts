@@ -77,7 +77,8 @@ interface Walk {
 
 async function add({ files, leftOut }: Walk, root: string, name: string): Promise<void> {
   const found = await lstat(join(root, name)).catch(otherwise(undefined));
-  if (found?.isFile() === true && files.length < MAX_FILES) files.push({ name, size: found.size });
+  if (found?.isFile() === true && files.length < MAX_FILES)
+    files.push({ name, size: found.size, changedAt: found.mtimeMs });
   else if (found !== undefined) leftOut.push(name);
 }
 

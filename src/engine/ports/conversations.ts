@@ -11,6 +11,8 @@ export interface ConversationFile {
   readonly name: string;
   /** Size in bytes. */
   readonly size: number;
+  /** Time of the last change, ms since the epoch. A file of equal size and time was not changed. */
+  readonly changedAt: number;
 }
 
 export interface ConversationListing {

@@ -40,7 +40,7 @@ function nextPath({ path }: StoredFile): string {
 export async function storeFile(
   local: LocalConversation,
   { lease, store }: { readonly lease: Lease; readonly store: StoredTranscripts },
-  { name, size }: ConversationFile,
+  { name, size }: Pick<ConversationFile, "name" | "size">,
   before: StoredFile | undefined,
 ): Promise<StoredFile> {
   const { hash, offset, path } = await findPrefix(local, { name, size }, before);
@@ -64,7 +64,7 @@ interface Prefix {
 
 async function findPrefix(
   { conversations, place }: LocalConversation,
-  { name, size }: ConversationFile,
+  { name, size }: Pick<ConversationFile, "name" | "size">,
   before: StoredFile | undefined,
 ): Promise<Prefix> {
   if (!before) return { hash: createHash("sha256"), offset: 0, path: name };
@@ -122,16 +122,16 @@ async function* storedParts(
 /** Returns the file up to its last whole line, because Claude Code may be writing the next. */
 export async function withoutPartialLine(
   { conversations, place }: LocalConversation,
-  { name, size }: ConversationFile,
+  { name, size, ...rest }: ConversationFile,
 ): Promise<ConversationFile> {
   for (let end = size; end > 0;) {
     const offset = Math.max(0, end - CHUNK_BYTES);
     const tail = await readAll(conversations.read(place, name, { offset, length: end - offset }));
     const last = tail.lastIndexOf(NEWLINE);
-    if (last >= 0) return { name, size: offset + last + 1 };
+    if (last >= 0) return { name, size: offset + last + 1, ...rest };
     end = offset;
   }
-  return { name, size: 0 };
+  return { name, size: 0, ...rest };
 }
 
 /** True if the end of the file has `text`. */

@@ -1,7 +1,13 @@
 import type { SessionEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { hasSpoken, type SessionState } from "../../domain/session.ts";
-import { FencedError, type ConversationFile, type StoreMachines, type TranscriptManifest } from "../ports.ts";
+import {
+  FencedError,
+  type ConversationFile,
+  type StoredFile,
+  type StoreMachines,
+  type TranscriptManifest,
+} from "../ports.ts";
 import { messageOf } from "../ports/store.ts";
 import { pause } from "../clock.ts";
 import { endsWithText, nameOf, storeFile, withoutPartialLine, type LocalConversation } from "./copies.ts";
@@ -32,7 +38,10 @@ interface Target {
 export class TranscriptKeeper {
   readonly #options: KeeperOptions;
   readonly #machines: StoreMachines | undefined;
-  #sealed: Promise<TranscriptManifest | undefined> | undefined;
+  /** Last manifest of this owner. */
+  #sealed: TranscriptManifest | undefined;
+  /** Times of the last change of the files in `#sealed`, ms since the epoch, as far as this owner has stored them. */
+  #changedAt: ReadonlyMap<string, number> = new Map();
   #wanted: Target | undefined;
   #saving: Promise<void> | undefined;
   /** Id of the last message of the running turn. */
@@ -56,7 +65,7 @@ export class TranscriptKeeper {
   /** Writes the conversation of another node, before a process starts here. Returns the turns that it lacks. */
   async restore(state: SessionState, environmentId: string): Promise<MissingTurns | undefined> {
     const restored = await restoreConversation(this.#options, { state, environmentId });
-    if (restored?.manifest) this.#sealed = Promise.resolve(restored.manifest);
+    if (restored?.manifest) this.#noteSealed(restored.manifest, []);
     return restored;
   }
 
@@ -134,18 +143,25 @@ export class TranscriptKeeper {
     const local = localConversation(this.#options, state);
     const found = await this.#whole(local, { spoken, state });
     if (!found) return false;
-    const sealed = await (this.#sealed ??= transcripts.manifest(lease.sessionId));
+    const sealed = this.#sealed ?? (await transcripts.manifest(lease.sessionId));
     const before = new Map(sealed?.files.map((file) => [nameOf(file), file]));
-    const files = [];
+    const files: StoredFile[] = [];
     for (const file of found) {
       if (this.#isStopped) return false;
-      files.push(await storeFile(local, { lease, store: transcripts }, file, before.get(file.name)));
+      const stored = before.get(file.name);
+      const isSame = stored?.size === file.size && this.#changedAt.get(file.name) === file.changedAt;
+      files.push(isSame ? stored : await storeFile(local, { lease, store: transcripts }, file, stored));
     }
     const manifest = { transcriptId: local.place.transcriptId, eventId: state.lastTurnEventId ?? 0, files };
-    if (this.#isStopped || JSON.stringify(manifest) === JSON.stringify(sealed)) return !this.#isStopped;
-    await transcripts.seal(lease, manifest);
-    this.#sealed = Promise.resolve(manifest);
+    if (this.#isStopped) return false;
+    if (JSON.stringify(manifest) !== JSON.stringify(sealed)) await transcripts.seal(lease, manifest);
+    this.#noteSealed(manifest, found);
     return true;
+  }
+
+  #noteSealed(manifest: TranscriptManifest, found: readonly ConversationFile[]): void {
+    this.#sealed = manifest;
+    this.#changedAt = new Map(found.map(({ changedAt, name }) => [name, changedAt]));
   }
 
   /** Returns the files with their sizes at present; `undefined` if they are no conversation to go on with. */

@@ -11,7 +11,11 @@ export class MemoryConversations implements Conversations {
 
   list: Conversations["list"] = async ({ transcriptId }) => {
     const names = [...this.files.keys()].filter((name) => name.includes(transcriptId));
-    const files = names.map((name) => ({ name, size: Buffer.byteLength(this.files.get(name) ?? "") }));
+    const files = names.map((name) => ({
+      name,
+      size: Buffer.byteLength(this.files.get(name) ?? ""),
+      changedAt: 0,
+    }));
     return Promise.resolve({ files, leftOut: [] });
   };
 
