@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it, vi } from "vitest";
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
 import { makeMarker } from "../../src/security/files/volume-marker.ts";
 import { describePostgres, useDatabase } from "../kit/postgres/database.ts";
@@ -9,6 +9,10 @@ import { useWorld } from "../kit/world.ts";
 
 /** Longer than a lease on PostgreSQL, ms. */
 const LEASE_OVER_MS = 50_000;
+
+/** Number of sessions whose last turn is stored. */
+const STORED = `SELECT count(*) FROM claude_agents_mcp.sessions s JOIN claude_agents_mcp.transcript_manifests m
+  ON m.session_id = s.id AND m.manifest::json->>'eventId' = s.state::json->>'lastTurnEventId'`;
 
 describePostgres("a session in a folder that two servers share", () => {
   const world = useWorld({ daemon: "never" });
@@ -47,6 +51,7 @@ describePostgres("a session in a folder that two servers share", () => {
     expect(second.result).not.toHaveProperty("warnings");
     for (const text of ["one?", "Marker of two."]) expect(toldWith("two")).toContain(text);
 
+    await vi.waitUntil(async () => (await database().query(STORED)) === "1", 15_000);
     await two.call("claude_code_reply", { sessionId, prompt: say("three", [{ text: "x", gate: "never" }]), waitMs: 0 });
     await world.model.waitForRequest(({ told }) => told.includes("three?"));
     process.kill(two.pid, "SIGKILL");
