@@ -68,12 +68,14 @@ export interface StoreUse {
   readonly urls?: readonly string[] | undefined;
   /** Facts about this server for the other machines of the store; `undefined` for a command, which runs no sessions. */
   readonly facts?: NodeFacts | undefined;
+  /** See `OwnNode`. */
+  readonly leaseMs?: number;
 }
 
 /** Opens the sessions at `location`. If a driver is missing, npm installs it first. */
 export async function connectStore(
   location: StoreLocation,
-  { facts, log, over, urls = [] }: StoreUse,
+  { log, over, urls = [], ...node }: StoreUse,
 ): Promise<SessionBackend> {
   if (!(await hasDriver(location.kind))) await installDriverUntil(location.kind, over);
   const [{ openStore }, { systemClock }, process] = await Promise.all([
@@ -81,5 +83,13 @@ export async function connectStore(
     import("../engine/clock.ts"),
     thisProcess(),
   ]);
-  return openStore(location, { nodeId: crypto.randomUUID(), process, isRunning, clock: systemClock, urls, facts, log });
+  return openStore(location, {
+    nodeId: crypto.randomUUID(),
+    process,
+    isRunning,
+    clock: systemClock,
+    urls,
+    ...node,
+    log,
+  });
 }

@@ -43,4 +43,4 @@ export function servePage(): string {
 }
 
 /** Keys of settings that only servers of several machines need. They share a line of that page. */
-const FOR_MACHINES: readonly string[] = ["storePasswordFile", "node", "labels", "sharedFolders"];
+const FOR_MACHINES: readonly string[] = ["storePasswordFile", "node", "labels", "sharedFolders", "leaseMs"];

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { ConfigError } from "./error.ts";
-import { directories, named, words } from "./setting.ts";
+import { directories, milliseconds, named, words } from "./setting.ts";
 import { LABEL, NODE_NAME, type Labels } from "../domain/place.ts";
 
 /** Settings of a server among the machines of a store. */
@@ -28,6 +28,15 @@ export const nodeFields = {
     meaning:
       "Folders that other machines have at the same path. Their sessions may go on there. Each needs the marker of `claude-agents-mcp nodes share`.",
   }),
+  leaseMs: milliseconds(
+    { least: 15_000, most: 600_000, fallback: 45_000 },
+    {
+      flag: "lease-ms",
+      variable: "CLAUDE_CODE_MCP_LEASE_MS",
+      meaning:
+        "Time without the database after which other machines take over the sessions of this server. It ends its Claude Codes after three fifths of that time.",
+    },
+  ),
 };
 
 interface NodeSettings {

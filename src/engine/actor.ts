@@ -2,16 +2,15 @@ import { changedInputOf, NO_ANSWER, NO_ENVIRONMENT, type Command, type CommandRe
 import type { Refusal } from "../domain/error.ts";
 import { isAtWork, waitsForNode, type SessionState } from "../domain/session.ts";
 import { isMasked, type ActorContext, type ActorSession } from "./actor-context.ts";
-import { pause } from "./clock.ts";
 import { EffectRunner } from "./effects.ts";
 import { logWriteRefusal, messageOf } from "./ports/store.ts";
 import { readKnown, storeReports } from "./session/limits-reader.ts";
 import { refusalAtOwner, refusalFromAfar } from "./session/check-prompt.ts";
-import { ConflictError, FencedError, isLoss, StoreTroubleError } from "./ports.ts";
+import { StoreRetry } from "./store-retry.ts";
+import { ConflictError, FencedError, isLoss, StoreTroubleError, type InboxItem, type Lease } from "./ports.ts";
 import { nextDeadline, stepAll, TRACELESS, type Arrival, type Happening, type Step } from "./step.ts";
 import { lineOf, looksUnchanged } from "./step/time.ts";
 
-const STORE_RETRY_MS = 1000;
 /** Number of uneventful lines after which the state is stored, because Claude Code streams text by the word. */
 const LINES_BEHIND = 500;
 
@@ -24,6 +23,7 @@ export class SessionActor {
   readonly #session: ActorSession;
   readonly #onGone: (lost: Refusal | undefined) => void;
   readonly #runner: EffectRunner;
+  readonly #retry: StoreRetry;
   readonly #replies = new Map<string, (reply: CommandReply) => void>();
   readonly #inbox = new AbortController();
   #mailbox: Arrival[] = [];
@@ -36,7 +36,6 @@ export class SessionActor {
   #counted: number;
   #cancelTimer: (() => void) | undefined;
   #draining: Promise<void> | undefined;
-  #endPause: (() => void) | undefined;
   #leaving = false;
   #gone = false;
   /** Reason why the log cannot be written at present. */
@@ -52,8 +51,10 @@ export class SessionActor {
     this.#counted = context.clock.tick();
     this.#onGone = onGone;
     const post = (happening: Happening) => this.#post(happening);
-    this.#runner = new EffectRunner({ ...context, ...session, ...session.lease, post });
-    void this.#readInbox();
+    this.#retry = new StoreRetry(context, (error) => this.#warn(error));
+    const backend = this.#retry.withReads();
+    this.#runner = new EffectRunner({ ...context, backend, ...session, ...session.lease, post });
+    void this.#retry.receive(session.lease, this.#inbox.signal, (item) => this.#takeFromInbox(item));
     this.#storedLine = lineOf(session.state);
     // A recorded process was left by a former owner, because this owner has started none yet.
     if (session.takenOver && isAtWork(session.state)) this.#post(session.takenOver);
@@ -109,7 +110,7 @@ export class SessionActor {
     if (this.#gone) return;
     this.#post({ type: "shutdown" });
     this.#leaving = true;
-    this.#endPause?.();
+    this.#retry.end();
     await this.#draining;
     await this.#runner.transcripts.finishAfterExit();
     await this.#release();
@@ -123,6 +124,13 @@ export class SessionActor {
 
   get #isAtWork(): boolean {
     return isAtWork(this.#state) && !waitsForNode(this.#state);
+  }
+
+  /** Kills the process and gives the session up without writing, because its lease has ended. Returns the lease to release. */
+  abandon(): Lease {
+    this.#runner.kill();
+    this.#leave();
+    return this.#session.lease;
   }
 
   async #release(): Promise<void> {
@@ -160,18 +168,21 @@ export class SessionActor {
     }
     let taken: Step;
     try {
-      await storeReports(this.#context, batch);
+      await this.#retry.throughOutages(async () => storeReports(this.#context, batch));
       taken = await this.#stepped(batch);
       // Keeps a step without news (a sign of life) in memory until the next step with news.
       while (!(await this.#store(taken))) {
+        if (this.#gone) return;
         // Drops commands after a failure, because a refused command must not be carried out later.
         const isRefused = this.#trouble !== undefined;
         taken = await this.#stepped(isRefused ? batch.filter(({ type }) => type !== "command") : batch);
-        if (isRefused) await this.#pause(STORE_RETRY_MS);
+        if (isRefused) await this.#retry.pause();
       }
     } catch (error) {
       return this.#giveUp(error);
     }
+    // Without the session, its next owner acts upon what was stored.
+    if (this.#gone) return;
     this.#state = taken.state;
     this.#counted = batch.at(-1)?.tick ?? this.#counted;
     for (const effect of taken.effects) {
@@ -186,7 +197,9 @@ export class SessionActor {
   }
 
   async #stepped(batch: readonly Arrival[]): Promise<Step> {
-    const known = await readKnown(this.#context, this.#session, this.#state, batch);
+    const known = await this.#retry.throughOutages(async () =>
+      readKnown(this.#context, this.#session, this.#state, batch),
+    );
     return stepAll(this.#state, batch, { counted: this.#counted, known, policy: this.#session.policy });
   }
 
@@ -202,7 +215,8 @@ export class SessionActor {
       const { backend, clock, mask } = this.#context;
       const masked = events.map((event) => mask(event, this.#session.lease.sessionId));
       const acted = effects.some(({ type }) => !TRACELESS.has(type));
-      await backend.log.append(this.#session.lease, { events: masked, at: clock.now(), state, acted, ledger });
+      const change = { events: masked, at: clock.now(), state, acted, ledger };
+      await this.#retry.throughOutages(async () => backend.log.append(this.#session.lease, change));
       this.#storedLine = lineOf(state);
       this.#trouble = undefined;
       this.#isLost = false;
@@ -235,12 +249,6 @@ export class SessionActor {
     this.#post({ type: "signal", processId: process.id, signal: { type: "notice", kind: "warning", message } });
   }
 
-  async #pause(ms: number): Promise<void> {
-    const { end, over } = pause(this.#context.clock, ms);
-    this.#endPause = end;
-    await over;
-  }
-
   #reply(commandId: string, reply: CommandReply): void {
     this.#replies.get(commandId)?.(reply);
     this.#replies.delete(commandId);
@@ -253,21 +261,12 @@ export class SessionActor {
     this.#cancelTimer = due === undefined ? undefined : this.#context.clock.after(due, onDue, { isLimit: true });
   }
 
-  async #readInbox(): Promise<void> {
-    if (this.#gone) return;
-    try {
-      for await (const item of this.#context.backend.inbox.receive(this.#session.lease, this.#inbox.signal)) {
-        // Not awaited, because a second command may end the wait of the first.
-        void this.command(item.command)
-          // Sends no reply after `NO_ENVIRONMENT`, so that the sender takes the session as soon as it is free.
-          .then(async (reply) => (reply === NO_ENVIRONMENT ? undefined : item.ack(reply)))
-          .catch((error: unknown) => this.#warn(error));
-      }
-    } catch (error) {
-      this.#warn(error);
-      // Without its inbox the session would answer no other server.
-      this.#context.clock.after(STORE_RETRY_MS, () => void this.#readInbox());
-    }
+  /** Not awaited, because a second command may end the wait of the first. */
+  #takeFromInbox(item: InboxItem): void {
+    this.command(item.command)
+      // Sends no reply after `NO_ENVIRONMENT`, so that the sender takes the session as soon as it is free.
+      .then(async (reply) => (reply === NO_ENVIRONMENT ? undefined : item.ack(reply)))
+      .catch((error: unknown) => this.#warn(error));
   }
 
   /**
@@ -275,6 +274,7 @@ export class SessionActor {
    * records running work as lost.
    */
   #giveUp(error: unknown): void {
+    if (this.#gone) return;
     const isFenced = error instanceof FencedError;
     if (!isFenced) this.#warn(error);
     this.#runner[isFenced ? "letGo" : "kill"]();
@@ -285,6 +285,7 @@ export class SessionActor {
   #leave(): void {
     if (this.#gone) return;
     this.#gone = true;
+    this.#retry.end();
     this.#runner.leave();
     this.#cancelTimer?.();
     this.#inbox.abort();

@@ -8,6 +8,7 @@ import type { ActorContext, ActorSession, TakeoverTerms } from "./actor-context.
 import { gateUnder, type Operator, policyAtOwner, type ServerTerms } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
 import type { WhileUnattended } from "./policy/policy.ts";
+import { LeaseRenewal } from "./lease-renewal.ts";
 import { refuseUnclaimable, whyGone } from "./shim-relation.ts";
 import {
   isLoss,
@@ -18,15 +19,6 @@ import {
   type ShimRelation,
 } from "./ports.ts";
 
-/** Length of a lease, ms. A node that does not renew its lease in time loses its sessions. */
-const LEASE_MS = 30_000;
-/**
- * Interval of renewals, ms. Half of `WATCH_MS`, the time for which other nodes watch an expired lease (a clock may have been
- * set) before they take a session: a living owner renews in that time.
- */
-const RENEW_MS = LEASE_MS / 6;
-/** Delay after a failed renewal, ms; well before the lease runs out. */
-const RENEW_AGAIN_MS = 2_000;
 /** Time limit of a command to another node's session, and of a single attempt, ms. */
 const COMMAND_MS = 15_000;
 const SEND_MS = 3_000;
@@ -55,14 +47,20 @@ export class Ownership {
   readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
   /** Sessions that this node was running when their store was lost, with the reason. */
   readonly #lost = new Map<string, Refusal>();
-  #lease: Promise<void> | undefined;
-  #cancelHeartbeat: (() => void) | undefined;
+  readonly #lease: LeaseRenewal;
+  /** Leases of sessions that this node gave up when its own lease ended, to be released after its next renewal. */
+  #givenUp: Lease[] = [];
   readonly #leaving = new AbortController();
 
   /** `asTakenOver` decides how this server continues a session without an owner. */
   constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<TakeoverTerms>) {
     this.#options = options;
     this.#asTakenOver = asTakenOver;
+    this.#lease = new LeaseRenewal(options, {
+      onRenewed: () => this.#onRenewed(),
+      onFailed: (error) => this.#onFailed(error),
+      onEnded: () => this.#giveAllUp(),
+    });
     const { unattended } = options;
     unattended?.onReach((id) => this.#actors.get(id)?.notify({ type: "reach", reach: unattended.reach(id) }));
   }
@@ -148,7 +146,7 @@ export class Ownership {
   /** Records running work as interrupted and gives all sessions up. */
   async drain(): Promise<void> {
     this.#leaving.abort();
-    this.#cancelHeartbeat?.();
+    this.#lease.stop();
     await Promise.allSettled(this.#claims.values());
     await Promise.all([...this.#actors.values()].map(async (actor) => actor.shutdown()));
   }
@@ -159,13 +157,8 @@ export class Ownership {
     });
   }
 
-  /** Begins the node's lease with its first session, because starting up needs none. */
   async ensureLease(): Promise<void> {
-    this.#lease ??= this.#heartbeat().catch((error: unknown) => {
-      this.#lease = undefined;
-      throw error;
-    });
-    await this.#lease;
+    await this.#lease.ensure();
   }
 
   async #send(command: Command, sessionId: string): Promise<CommandReply> {
@@ -245,7 +238,11 @@ export class Ownership {
     return this.#own(lease, taken, { type: "recovered", ...how, ...(whole !== "" && { why: whole }) });
   }
 
-  #own(lease: Lease, record: SessionRecord, takenOver: ActorSession["takenOver"]): SessionActor {
+  #own(lease: Lease, record: SessionRecord, takenOver: ActorSession["takenOver"]): SessionActor | undefined {
+    if (!this.#lease.isHeld) {
+      this.#givenUp.push(lease);
+      return undefined;
+    }
     const { clock, unattended } = this.#options;
     const { sessionId } = lease;
     const { place, principal, spec } = record;
@@ -269,25 +266,23 @@ export class Ownership {
     if (lost) this.#lost.set(sessionId, lost);
   }
 
-  async #heartbeat(): Promise<void> {
-    await this.#options.backend.leases.heartbeat(LEASE_MS).catch((error: unknown) => {
-      // After a loss, the store may not record what runs, so each actor stops its session before reporting more.
-      if (isLoss(error)) for (const actor of this.#actors.values()) actor.fail(error);
-      throw error;
-    });
-    this.#renewIn(RENEW_MS);
+  #onRenewed(): void {
+    const { backend, log } = this.#options;
+    for (const lease of this.#givenUp.splice(0))
+      backend.leases.release(lease).catch((error: unknown) => {
+        this.#givenUp.push(lease);
+        log.warn("a session was not released", { sessionId: lease.sessionId, error: String(error) });
+      });
     for (const actor of this.#actors.values()) if (actor.state.requests.length > 0) actor.notify({ type: "tick" });
   }
 
-  #renewIn(ms: number): void {
-    const { clock, log } = this.#options;
-    this.#cancelHeartbeat = clock.after(ms, () => {
-      if (this.#leaving.signal.aborted) return;
-      this.#heartbeat().catch((error: unknown) => {
-        log.warn("lease not renewed", { error: String(error) });
-        this.#renewIn(RENEW_AGAIN_MS);
-      });
-    });
+  /** After a loss, the store may not record what runs, so each actor stops its session before reporting more. */
+  #onFailed(error: unknown): void {
+    if (isLoss(error)) for (const actor of this.#actors.values()) actor.fail(error);
+  }
+
+  #giveAllUp(): void {
+    for (const actor of this.#actors.values()) this.#givenUp.push(actor.abandon());
   }
 }
 

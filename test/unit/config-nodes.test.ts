@@ -8,6 +8,7 @@ import { checkNodeSettings, findSharedFolders } from "../../src/cli/preflight.ts
 import { loadConfig } from "../../src/config/load.ts";
 import { labelsOf, nodeName } from "../../src/config/nodes.ts";
 import { principalsDigest } from "../../src/config/principals.ts";
+import { leaseTerms } from "../../src/store/node-row.ts";
 import { makeMarker, MARKER_FILE } from "../../src/security/files/volume-marker.ts";
 
 const load = (...argv: string[]) => loadConfig({ argv, env: {} });
@@ -39,6 +40,21 @@ describe("the name and the labels of a node", () => {
     expect(labelsOf(loadConfig({ argv: ["--config", "/x.json"], env: {}, readFile }))).toEqual({ gpu: "a100" });
     expect(() => load("--labels", "gpu")).toThrow("must be labels, each name=value of letters, digits");
     expect(() => labelsOf(load("--labels", "gpu=a,gpu=b"))).toThrow("--labels names gpu twice.");
+  });
+
+  it("a lease has a length within bounds, and its other times follow from the length", () => {
+    expect(load().leaseMs).toBe(45_000);
+    expect(leaseTerms(load("--lease-ms", "15000").leaseMs)).toEqual({ ttlMs: 15_000, renewMs: 1_500, endMs: 9_000 });
+    expect(leaseTerms()).toEqual({ ttlMs: 45_000, renewMs: 4_500, endMs: 27_000 });
+    for (const ms of ["14999", "600001"])
+      expect(() => load("--lease-ms", ms)).toThrow(`--lease-ms is ${ms}: must be a whole`);
+  });
+
+  it("the length of a lease is refused on a store of one machine", async () => {
+    const given = { argv: ["--lease-ms", "60000"], env: {} };
+    const problem = "--lease-ms: this store belongs to one machine.";
+    await expect(checkNodeSettings(load("--store", "/a.db"), given)).rejects.toThrow(problem);
+    expect(await checkNodeSettings(load("--store", "postgres://db/agents"), given)).toEqual([]);
   });
 
   it("settings of nodes are refused on a store of one machine, except those of the user's file", async () => {

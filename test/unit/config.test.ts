@@ -67,6 +67,7 @@ describe("the settings", () => {
       verify: [],
       profiles: {},
       onLimit: "report",
+      leaseMs: 45_000,
       limitWaitMaxMs: 21_600_000,
       logLevel: "info",
       toolsets: ["agent"],
@@ -132,9 +133,9 @@ describe("the settings", () => {
     expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
   });
 
-  it("there are 58 settings, each of a connection, a server or a client's process", () => {
+  it("there are 59 settings, each of a connection, a server or a client's process", () => {
     const count = (of: string) => SETTINGS.filter((each) => each.of === of).length;
-    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 32, 4, 58]);
+    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 33, 4, 59]);
   });
 
   it("each setting has its own flag, variable, key and description", () => {

@@ -201,6 +201,20 @@ describe("shims of a former server", () => {
     await shims.close();
     await shim.hears("end");
   });
+
+  it("every shim is told of the lease of this node, when it is renewed and before anything else", async () => {
+    const [first, later] = [await formerShim(), await formerShim()];
+    const { shims } = shimsOf([]);
+    await shims.connectTo(refOf(first.address));
+    expect(first.received.map(({ message }) => message.t)).toEqual(["hello"]);
+    shims.leaseRenewed(27_000);
+    expect((await first.hears("lease")).forMs).toBeGreaterThan(26_000);
+    await shims.connectTo(refOf(later.address));
+    const { forMs } = await later.hears("lease");
+    expect([forMs > 20_000, forMs <= 27_000]).toEqual([true, true]);
+    expect(later.received.map(({ message }) => message.t)).toEqual(["hello", "lease"]);
+    await shims.close();
+  });
 });
 
 describe("the relation of a process in a shim to a server", async () => {
