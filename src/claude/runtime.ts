@@ -98,7 +98,7 @@ export function claudeRuntime(config: ClaudeDependencies): ClaudeRuntime {
       config.installer.install({ environment: requireRecord(config, environmentId), ownClaude }, onProgress),
     start: (request) => run(request, planLaunch(request, config, { spares, spawner })),
     ...shimQueries(shims, shim),
-    leaseRenewed: (forMs) => shims?.leaseRenewed(forMs),
+    leaseRenewed: (forMs) => spawner.leaseRenewed(forMs),
     reattach: (request) =>
       run(request, planReattach(request, config, { endLeftover: async () => endLeft(request), spawner })),
     endLeftover: endLeft,

@@ -52,8 +52,8 @@ export class SessionActor {
     this.#onGone = onGone;
     const post = (happening: Happening) => this.#post(happening);
     this.#retry = new StoreRetry(context, (error) => this.#warn(error));
-    const backend = this.#retry.withReads();
-    this.#runner = new EffectRunner({ ...context, backend, ...session, ...session.lease, post });
+    const reading = { ...context, backend: this.#retry.withReads() };
+    this.#runner = new EffectRunner({ ...reading, ...session, ...session.lease, post });
     void this.#retry.receive(session.lease, this.#inbox.signal, (item) => this.#takeFromInbox(item));
     this.#storedLine = lineOf(session.state);
     // A recorded process was left by a former owner, because this owner has started none yet.
@@ -181,7 +181,6 @@ export class SessionActor {
     } catch (error) {
       return this.#giveUp(error);
     }
-    // Without the session, its next owner acts upon what was stored.
     if (this.#gone) return;
     this.#state = taken.state;
     this.#counted = batch.at(-1)?.tick ?? this.#counted;

@@ -1,4 +1,14 @@
-import type { AgentRuntime, Clock, LeaseTerms, Logger, SessionLeases, StoreMachines } from "./ports.ts";
+import {
+  FencedError,
+  type AgentRuntime,
+  type Clock,
+  type LeaseTerms,
+  type Logger,
+  type SessionBackend,
+  type SessionLeases,
+  type SessionLog,
+  type StoreMachines,
+} from "./ports.ts";
 
 /**
  * Lease on a store of one machine, ms. It has no end by itself, because the processes of a dead node are found there. `renewMs`
@@ -64,6 +74,19 @@ export class LeaseRenewal {
     if (this.isHeld) return;
     this.#beginning ??= this.#renew().finally(() => (this.#beginning = undefined));
     await this.#beginning;
+  }
+
+  /**
+   * Returns `backend` with a log that is not written once the lease has ended, because a process that was frozen may write
+   * before its timers run.
+   */
+  guard(backend: SessionBackend): SessionBackend {
+    if (!backend.machines) return backend;
+    const append: SessionLog["append"] = async (lease, change) => {
+      if (!this.isHeld) throw new FencedError(`the lease of node ${lease.nodeId} has ended`);
+      await backend.log.append(lease, change);
+    };
+    return { ...backend, log: { ...backend.log, append } };
   }
 
   /** Renews no more. The end of the lease has no effect either, because the caller gives all sessions up. */

@@ -252,7 +252,8 @@ export class Ownership {
     const policy = policyAtOwner(this.#options, record, unattended);
     const gate = gateUnder(this.#options, record);
     const session = { lease, principal, spec, place, state, takenOver, policy, gate };
-    const actor = new SessionActor(this.#options, session, (lost) => this.#onGone(sessionId, lost));
+    const context = { ...this.#options, backend: this.#lease.guard(this.#options.backend) };
+    const actor = new SessionActor(context, session, (lost) => this.#onGone(sessionId, lost));
     this.#actors.set(sessionId, actor);
     this.#lost.delete(sessionId);
     if (unattended && isAttached) {

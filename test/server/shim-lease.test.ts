@@ -1,6 +1,9 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { dirname, join } from "node:path";
 import { describe, it } from "vitest";
 import { readEnded } from "../../src/shim/ended.ts";
-import { ECHO, isRunning, sh, useShims, write } from "../kit/shim/shim.ts";
+import { ECHO, isRunning, PROGRAM, sh, useShims, write } from "../kit/shim/shim.ts";
 
 const shims = useShims();
 const PASSED = "the lease of this owner has passed";
@@ -83,5 +86,26 @@ describe("the lease of a shim's owner", () => {
     await new Promise((resolve) => setTimeout(resolve, 600));
     process.kill(shim.pid, "SIGCONT");
     expect(await owner.exit()).toEqual([2, "exit SIGKILL"]);
+  });
+});
+
+describe("the lease of a server without a shim", () => {
+  it.concurrent("a reaper ends what its server does not renew, although the server lives", async ({ expect }) => {
+    const children = [spawn("sleep", ["100"]), spawn("sleep", ["100"])] as const;
+    const [first, second] = children;
+    const reaper = spawn(process.execPath, [join(dirname(PROGRAM), "../claude/supervise/reaper-process.js")]);
+    await once(reaper.stdout, "data");
+    const ended = once(first, "exit");
+    reaper.stdin.write(`+${String(first.pid)}  first\n=60000\n=300\n`);
+    expect(await ended).toEqual([null, "SIGTERM"]);
+    // A server that is continued begins another lease.
+    reaper.stdin.write(`=60000\n+${String(second.pid)}  second\n`);
+    expect(isRunning(second.pid!)).toBe(true);
+    const gone = [once(second, "exit"), once(reaper, "exit")];
+    reaper.stdin.end();
+    expect(await Promise.all(gone)).toEqual([
+      [null, "SIGTERM"],
+      [0, null],
+    ]);
   });
 });

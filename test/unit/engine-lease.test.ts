@@ -178,9 +178,12 @@ describe("a session whose node cannot reach the store", () => {
 
   /** Starts two nodes of several machines; `store` says what node a gets. */
   function start() {
-    const store = { isCut: false, appends: 0 };
-    const reach = async <T>(work: () => Promise<T>): Promise<T> =>
-      store.isCut ? Promise.reject(new Outage("no database")) : work();
+    const store = { isCut: false, appends: 0, answersAt: Promise.resolve() };
+    const reach = async <T>(work: () => Promise<T>): Promise<T> => {
+      if (!store.isCut) return work();
+      await store.answersAt;
+      throw new Outage("no database");
+    };
     world = twoNodes({
       a: (backend) => ({
         machines: equalNodes(),
@@ -245,14 +248,36 @@ describe("a session whose node cannot reach the store", () => {
     expect(await collectErrors([a.engine.get("local", id)])).toEqual([undefined]);
   });
 
+  it("a node that was frozen writes nothing of what its processes did, although no other has its sessions", async () => {
+    const { a, clock, pass, store } = start();
+    const id = await a.openWithRequest();
+    const process = a.runtime.lastProcess(id);
+    const { appends } = store;
+    clock.freeze(endMs);
+    process.say({ type: "message", message: { type: "assistant", text: "late" } });
+    await process.moments.until(() => process.gone);
+    expect([process.calls.at(-1), store.appends]).toEqual(["kill", appends]);
+    await pass(renewMs + LOOK_MS);
+    expect(statusOf((await a.engine.get("local", id)).state)).toBe("error");
+    expect(await a.story(id)).toMatch(/ message permission.asked process.exited permission.answered turn.ended$/);
+  });
+
   it("a node that reaches the store again before its lease is over records the turn as lost by itself", async () => {
     const { a, pass, store } = start();
     const id = await a.openWithRequest();
-    store.isCut = true;
+    const process = a.runtime.lastProcess(id);
+    let answer: () => void = () => undefined;
+    Object.assign(store, { isCut: true, answersAt: new Promise<void>((resolve) => (answer = resolve)) });
+    process.say({ type: "message", message: { type: "assistant", text: "late" } });
     await pass(endMs + LOOK_MS);
-    expect(a.runtime.lastProcess(id).calls.at(-1)).toBe("kill");
+    expect(process.calls.at(-1)).toBe("kill");
     store.isCut = false;
     await pass(2_000);
+    const { appends } = store;
+    // A write that hung until now fails. It is not repeated.
+    answer();
+    await pass(2_000);
+    expect(store.appends).toBe(appends);
     const { state } = await a.engine.get("local", id);
     expect([statusOf(state), state.turn]).toEqual(["error", null]);
   });

@@ -5,8 +5,9 @@ import { hasTag, endTagged } from "./tagged-processes.ts";
 import { killTree, signal, startTime } from "./tree.ts";
 
 /**
- * Program of `Reaper`. Writes `ready`, then reads lines `+PID NUMBER VALUE` and `-PID`. At the end of input, sends `SIGTERM` to
- * every registered process, kills the trees of survivors after `GRACE_MS`, and finally all processes with a registered tag.
+ * Program of `Reaper`. Writes `ready`, then reads lines `+PID NUMBER VALUE`, `-PID` and `=MS`. At the end of input, and MS after
+ * the last `=MS`, sends `SIGTERM` to every registered process, kills the trees of survivors after `GRACE_MS`, and finally all
+ * processes with a registered tag.
  */
 
 const GRACE_MS = 3000;
@@ -19,6 +20,7 @@ interface Watched {
 }
 
 const watched = new Map<number, Watched>();
+let leaseTimer: NodeJS.Timeout | undefined;
 
 // All modules are loaded: the program's files may be deleted from now on.
 process.stdout.write("ready\n");
@@ -30,9 +32,22 @@ for await (const line of createInterface({ input: process.stdin })) {
       tag: { value, number: number === "" ? undefined : number },
       startedAt: timeOf(Number(pid)),
     });
-  else watched.delete(Number(pid));
+  else if (sign === "-") watched.delete(Number(pid));
+  else if (/^=\d+$/.test(line)) setLease(Number(line.slice(1)));
 }
-await Promise.all([...watched].map(async ([pid, each]) => end(pid, each)));
+clearTimeout(leaseTimer);
+await endAll();
+
+function setLease(forMs: number): void {
+  clearTimeout(leaseTimer);
+  leaseTimer = setTimeout(() => void endAll(), forMs);
+}
+
+async function endAll(): Promise<void> {
+  const all = [...watched];
+  watched.clear();
+  await Promise.all(all.map(async ([pid, each]) => end(pid, each)));
+}
 
 /** Without a start time, only the tag identifies the process. */
 async function timeOf(pid: number): Promise<string | undefined> {

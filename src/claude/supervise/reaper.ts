@@ -8,7 +8,7 @@ import { whenDead } from "./tree.ts";
 
 /**
  * Ends the registered processes and their descendants if this server dies without a chance to do so: `SIGKILL`, a crash, a
- * power cut of the client. A small separate process holds the far end of a pipe, and acts once the pipe closes.
+ * power cut of the client. On a store of several machines, also if this server is frozen for longer than its lease. A small separate process holds the far end of a pipe, and acts once the pipe closes.
  */
 export class Reaper {
   readonly #prlimit: string | undefined;
@@ -35,6 +35,11 @@ export class Reaper {
   forget(pid: number): void {
     this.#watched.delete(pid);
     this.#send(`-${String(pid)}\n`);
+  }
+
+  /** Ends the registered processes after `forMs`, unless another call follows. */
+  leaseRenewed(forMs: number): void {
+    this.#send(`=${String(Math.floor(forMs))}\n`);
   }
 
   #send(line: string): void {

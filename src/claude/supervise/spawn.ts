@@ -76,6 +76,12 @@ export class Spawner {
     await this.shims?.own();
   }
 
+  /** See `AgentRuntime`. */
+  leaseRenewed(forMs: number): void {
+    this.shims?.leaseRenewed(forMs);
+    this.#reaper?.leaseRenewed(forMs);
+  }
+
   get trackingMethod(): TrackingMethod {
     return this.#guards.trackingMethod;
   }
