@@ -46,6 +46,7 @@ export async function unpackSession(file: AsyncIterable<Buffer>, target: UnpackT
   const scratch = await mkdtemp(join(tmpdir(), "claude-agents-mcp-unpack-"));
   try {
     const parts = await unpackParts(file, scratch);
+    for (const name of parts.conversation.keys()) partsOf(name, parts.manifest.transcriptId ?? "");
     await refuseKnown(target.store, parts);
     return await place(parts, target, scratch);
   } finally {
@@ -138,7 +139,10 @@ async function createRow({ manifest }: UnpackedParts, spec: SessionOptions, stor
   const { createdAt, sessionId: id, title } = manifest;
   const at = Math.min(createdAt, Date.now());
   const state = unpackingState(at, 0);
-  const { created, record } = await store.rows.create({ id, principal: LOCAL_PRINCIPAL, spec, state, at });
+  // Only this machine has the folder.
+  const here = store.machines && { place: { node: store.machines.self.name } };
+  const row = { id, principal: LOCAL_PRINCIPAL, spec, state, at, ...here };
+  const { created, record } = await store.rows.create(row);
   if (!created) throw new AppError("INVALID_ARGUMENT", `This store has session ${id} already.`, { sessionId: id });
   if (title !== undefined) await store.rows.update(id, record.rev, { title });
 }
@@ -185,7 +189,6 @@ async function placeConversation(
   { configFolder, cwd, undo }: ConversationTarget,
 ): Promise<void> {
   if (transcriptId === undefined || conversation.size === 0) return;
-  for (const name of conversation.keys()) partsOf(name, transcriptId);
   const project = await writeConversation({ configFolder, cwd, replaces: false, transcriptId }, filesOf(conversation));
   undo.push(async () => removeConversation({ configFolder, transcriptId }, project));
 }

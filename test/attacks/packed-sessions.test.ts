@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { readPack } from "../../src/pack/container.ts";
+import { readPack, writePack } from "../../src/pack/container.ts";
 import { expectedRefusal, runSessions } from "../kit/clients/sessions-command.ts";
 import { TwoHomes } from "../kit/clients/two-homes.ts";
 import { repository } from "../kit/git-repository.ts";
@@ -24,6 +24,25 @@ beforeAll(async () => {
 async function begun(cwd = world.folder(), more: object = {}): Promise<string> {
   const prompt = scriptTag([{ text: "First answer." }]);
   return (await server.call("claude_code", { prompt, cwd, waitMs: 20_000, ...more })).sessionId;
+}
+
+type TextPart = readonly [name: string, text: string];
+
+async function partsOf(file: string): Promise<TextPart[]> {
+  const found: TextPart[] = [];
+  for await (const { bytes, name } of readPack(Readable.from([readFileSync(file)]))) {
+    const all: Uint8Array[] = [];
+    for await (const each of bytes) all.push(each);
+    found.push([name, Buffer.concat(all).toString()]);
+  }
+  return found;
+}
+
+async function writeParts(file: string, parts: readonly TextPart[]): Promise<void> {
+  const given = Readable.from(parts.map(([name, text]) => ({ name, bytes: Readable.from([Buffer.from(text)]) })));
+  const all: Buffer[] = [];
+  for await (const bytes of writePack(given)) all.push(bytes);
+  writeFileSync(file, Buffer.concat(all));
 }
 
 describe("a packed session", () => {
@@ -82,6 +101,45 @@ describe("a damaged or hostile file", () => {
     expect((await run("list")).stdout).toMatch(/^No sessions/);
     rmSync(join(home, "claude"), { recursive: true });
     expect((await run("unpack", file, "--cwd", target)).status).toBe(0);
+  });
+
+  it.each([
+    ["a path that leaves the folder of the conversation", (id: string) => `conversation/${id}/../../../evil`],
+    ["a path of another conversation", () => "conversation/00000000-0000-4000-8000-000000000000.jsonl"],
+    ["an absolute path", () => "conversation//etc/evil"],
+    ["a part that no session has", () => "etc/evil"],
+    ["a second log", () => "log.jsonl"],
+    ["a repository without a description", () => "work.bundle"],
+  ] as const)("a file with %s is refused, and nothing of it stays", async (_, more) => {
+    const sessionId = await begun();
+    const parts = await partsOf((await homes.pack(sessionId)).file);
+    const { home, run } = homes.another();
+    const hostile = join(home, "hostile");
+    await writeParts(hostile, [...parts, [more(sessionId), "x"]]);
+    expect(await run("unpack", hostile, "--cwd", home)).toEqual(expectedRefusal(1, /(?:file|name): /));
+    expect(readdirSync(home)).toEqual(["hostile"]);
+  });
+
+  it.each([
+    ["an id that is a path", { sessionId: "../../evil" }],
+    ["a state in which a turn runs", { state: '{"v":1,"turn":{}}' }],
+    ["options of a newer server", { options: '{"v":99,"needs":99,"cwd":"/"}' }],
+    ["a log that is longer than its state says", { state: undefined }],
+  ])("a file whose description has %s is refused", async (_, change) => {
+    const parts = await partsOf((await homes.pack(await begun())).file);
+    const { home, run } = homes.another();
+    const [[name, text], ...others] = parts as [[string, string], ...[string, string][]];
+    const state = (JSON.parse(text) as { state: string }).state.replace(/"lastEventId":\d+/, '"lastEventId":2');
+    const changed = JSON.stringify({
+      ...(JSON.parse(text) as object),
+      state,
+      ...("state" in change && !change.state ? {} : change),
+    });
+    await writeParts(join(home, "hostile"), [[name, changed], ...others]);
+    expect(await run("unpack", join(home, "hostile"), "--cwd", home)).toEqual(
+      expectedRefusal(1, /file: (?:is damaged|cannot be read)/),
+    );
+    expect((await run("list")).stdout).toMatch(/^No sessions/);
   });
 
   it("a folder with other files is refused", async () => {
