@@ -31,7 +31,7 @@ export interface Part {
 export async function* writePack(parts: AsyncIterable<Part>): AsyncGenerator<Buffer> {
   const packed: AsyncIterable<Buffer> = pipeline(
     Readable.from(framed(parts), { objectMode: false }),
-    createGzip(),
+    createGzip({ level: 3 }),
     () => undefined,
   );
   yield Buffer.from(FIRST_LINE);

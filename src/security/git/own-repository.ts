@@ -19,10 +19,11 @@ export type OwnGit = (args: readonly string[], input?: string) => Promise<Buffer
 const LIMIT_MS = 15 * 60_000;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
-/** Refuses names that a file system folds to `.git`. */
+/** Refuses names that a file system folds to `.git`; keeps large files out of memory. */
 const STRICT: readonly Setting[] = [
   ["core.protectHFS", "true"],
   ["core.protectNTFS", "true"],
+  ["core.bigFileThreshold", "16m"],
   ["gc.auto", "0"],
 ];
 
