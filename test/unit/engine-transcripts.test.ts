@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { reply, SharedFolder, VOLUME } from "../kit/step/shared-folder.ts";
 import { Gate, type TestNode } from "../kit/step/two-nodes.ts";
+import { resultSignal } from "../kit/step/walk.ts";
 
 /** Conversations of sessions in a shared folder: stored at the end of each turn, and before the session is given up. */
 
@@ -94,6 +95,19 @@ describe("the end of a turn", () => {
     await a.waitForEvent(id, "turn.ended");
     await shared.world.clock.pass(1_000);
     expect([...shared.transcripts.manifests]).toEqual([]);
+  });
+});
+
+it("a turn that waits at a limit is stored with the request that it will send again", async () => {
+  const id = await shared.begin(a, "one", { onLimit: "wait" });
+  a.runtime.conversations.append(`${id}.jsonl`, '{"text":"refused"}');
+  const { promptId } = a.runtime.lastProcess(id);
+  const limit = { window: "five_hour", resetsAt: shared.world.clock.now() + 3_600_000 };
+  a.runtime.lastProcess(id).say(resultSignal({ isError: true, limit, promptIds: [promptId] }), { type: "idle" });
+  await expect.poll(() => shared.transcripts.manifests.get(id)).toMatchObject({ eventId: 0, files: [{ size: 19 }] });
+  expect((await a.backend.rows.get(id))!.state).toMatchObject({
+    waiting: { kind: "usage_limit" },
+    lastTurnEventId: null,
   });
 });
 

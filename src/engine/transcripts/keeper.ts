@@ -69,14 +69,14 @@ export class TranscriptKeeper {
     return restored;
   }
 
-  /** Takes events that were stored just now, and begins a save if a turn or a process has ended. */
+  /** Takes events that were stored just now, and begins a save if a turn or a process has ended, or a turn waits at a limit. */
   note(state: SessionState, events: readonly SessionEvent[]): void {
     if (!this.#machines) return;
     this.#state = state;
     for (const event of events) {
       if (event.type === "turn.started") this.#spoken = undefined;
       if (event.type === "message") this.#spoken = spokenIn(event.data.message) ?? this.#spoken;
-      if (event.type === "turn.ended" || event.type === "process.exited") this.#begin(state);
+      if (isRest(event)) this.#begin(state);
     }
     if (state.process.phase === "none") this.#onExited();
   }
@@ -201,6 +201,11 @@ export class TranscriptKeeper {
     const { lease, log } = this.#options;
     log.warn("a conversation was not stored for other nodes", { sessionId: lease.sessionId, error: reason });
   }
+}
+
+/** True if Claude Code rests after the event, so that its files are whole. */
+function isRest({ data, type }: SessionEvent): boolean {
+  return type === "turn.ended" || type === "process.exited" || (type === "notice" && data.kind === "waiting");
 }
 
 /** Returns the id of a message that Claude Code also writes to the transcript: an answer of the model, subagents excluded. */
