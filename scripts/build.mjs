@@ -146,8 +146,8 @@ const withMemoryLimiter = {
 /** Modules of the page, for their licences. */
 const pageModules = [];
 
-/** Small, because the first start downloads all files. `keepNames` keeps stacks readable. */
-const MINIFY = { compress: true, mangle: { keepNames: true }, codegen: true };
+/** Small, because the first start downloads all files. Errors keep the names of their classes. */
+const MINIFY = { compress: true, mangle: { keepNames: { function: false, class: true } }, codegen: true };
 
 const finish = {
   name: "finish",
