@@ -16,6 +16,7 @@ import { defaultStore, type StoreLocation, storeTraits } from "../config/store.t
 import { withClaudePath } from "../domain/client-environment.ts";
 import { PackageCache } from "../packages/package-cache.ts";
 import { sandboxProblem } from "../security/sandbox.ts";
+import type { DatabaseFacts } from "../store/postgres/connect/inspect.ts";
 import { StoreReport } from "./store-report.ts";
 
 /** Everything that checks look at. Tests replace members, because no test machine has a full disk or another Node. */
@@ -36,8 +37,6 @@ export interface Machine {
   /** `undefined` if sessions are not in a file. */
   readonly store: string | undefined;
   readonly storeKind: StoreLocation["kind"];
-  /** True if sessions outlive their server. */
-  readonly isStoreShared: boolean;
   readonly claude: { readonly locate: () => ReturnType<ClaudeLocator["locate"]> };
   /** Packages installed for this program by npm, or installable. */
   readonly packages: PackageCache;
@@ -46,6 +45,8 @@ export interface Machine {
   readonly networkKindOf: (folder: string) => Promise<string | undefined>;
   /** Reads in a child process, because SQLite blocks and a disk that hangs must not block doctor. */
   readonly readStore: (file: string, ms: number) => Promise<StoreReport>;
+  /** Looks at the database; `undefined` if sessions are not in one. */
+  readonly readDatabase: (() => Promise<DatabaseFacts>) | undefined;
   readonly sandboxProblem: () => Promise<string | undefined>;
 }
 
@@ -75,12 +76,12 @@ export function createMachine(argv: readonly string[], environment: NodeJS.Proce
     cacheFolder: cache,
     store: storeTraits(store).file,
     storeKind: store.kind,
-    isStoreShared: storeTraits(store).isShared,
     claude: { locate: async () => locator.locate(withClaudePath(environment, config.claudePath)) },
     packages,
     freeBytes,
     networkKindOf: findNetworkKind,
     readStore: readOnce(),
+    readDatabase: store.kind === "postgres" ? async () => (await inspection()).inspectDatabase(store) : undefined,
     sandboxProblem: async () => sandboxProblem(environment),
   };
 }
@@ -110,6 +111,9 @@ async function freeBytes(folder: string): Promise<number> {
     return freeBytes(above);
   }
 }
+
+/** Loaded only for a database. */
+const inspection = async () => import("../store/postgres/connect/inspect.ts");
 
 const run = promisify(execFile);
 

@@ -1,5 +1,8 @@
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
+import { ConfigError } from "../config/error.ts";
+import { AppError } from "../domain/error.ts";
+import { StoreError } from "../store/errors.ts";
 import { counted, FIX_COMMAND, quoted, reinstall, type Finding } from "./finding.ts";
 import type { Machine } from "./machine.ts";
 import type { StoreReport } from "./store-report.ts";
@@ -12,12 +15,13 @@ export const STORE_MS = 60_000;
 const LOCAL = "claude-agents-mcp --store FILE_ON_A_LOCAL_DISK";
 
 const IN_MEMORY = "Sessions are kept in memory, and end with their server (--store memory:).";
-/** `sessions list` opens the store as a server does. */
-const ELSEWHERE = `The store is not a file, and is not examined here: "claude-agents-mcp sessions list" opens it.`;
+/** Number of connections that a server takes. */
+const CONNECTIONS = 6;
 
 export async function checkStore(machine: Machine): Promise<Finding[]> {
   const { store } = machine;
-  if (store === undefined) return [ok(machine.isStoreShared ? ELSEWHERE : IN_MEMORY)];
+  if (machine.readDatabase) return [await databaseFinding(machine.readDatabase)];
+  if (store === undefined) return [ok(IN_MEMORY)];
   const network = await machine.networkKindOf(dirname(store));
   if (network !== undefined) {
     const text = `The store ${store} is on a network file system (${network}): servers refuse it. Name a file on a local disk.`;
@@ -26,6 +30,32 @@ export async function checkStore(machine: Machine): Promise<Finding[]> {
   if (!existsSync(store)) return [ok(`There is no store yet; the first session creates ${store}.`)];
   const report = await machine.readStore(store, STORE_MS);
   return [reportFinding(store, report), ...(report.kind === "opened" ? rowFindings(store, report) : [])];
+}
+
+async function databaseFinding(read: NonNullable<Machine["readDatabase"]>): Promise<Finding> {
+  try {
+    const { most, name, server, store, used } = await read();
+    const connections = `${String(used)} of ${String(most)} connections in use`;
+    const facts = [`PostgreSQL ${server}`, connections].join(", ");
+    if (most - used < CONNECTIONS) {
+      const text = `The database ${name} has few free connections (${connections}), and each server takes up to ${String(CONNECTIONS)}. Raise max_connections.`;
+      return { id: "store", level: "warning", text };
+    }
+    if (!store) return ok(`There are no sessions in ${name} yet; the first session creates the tables. ${facts}.`);
+    const { nodes, sessions, version } = store;
+    const counts = [counted(sessions, "session"), `format ${String(version)}`, counted(nodes, "running server")];
+    return ok(`${name}: ${[...counts, facts].join(", ")}.`);
+  } catch (error) {
+    if (!(error instanceof AppError || error instanceof ConfigError)) throw error;
+    if (!(error instanceof StoreError)) return { id: "store", level: "error", text: error.message };
+    if (error.fault === "driver") return { id: "store", level: "warning", text: error.message, fix: FIX_COMMAND };
+    return {
+      id: "store",
+      level: "error",
+      text: error.message,
+      ...(error.fault === "newer" && { fix: reinstall() }),
+    };
+  }
 }
 
 /** Reads the store for another check; resolves to `undefined` unless it is a file on a local disk that can be read. */

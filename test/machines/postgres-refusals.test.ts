@@ -1,16 +1,20 @@
 import { chmod, writeFile } from "node:fs/promises";
 import { expect, it } from "vitest";
+import { createMachine } from "../../src/doctor/machine.ts";
+import { checkStore } from "../../src/doctor/store.ts";
 import { Database, describePostgres, useDatabase } from "../kit/postgres/database.ts";
 import { startPooler } from "../kit/postgres/pooler.ts";
 import { openPostgres } from "../kit/postgres/store.ts";
+import { session, TTL } from "../kit/store/vocabulary.ts";
 
 /** A database that cannot be used is refused with the reason and the remedy, without secrets. */
 
 describePostgres("a database is refused", () => {
   const database = useDatabase();
 
-  /** Returns the message of the first call. */
+  /** Returns the message of the first call, which `doctor` finds, too. */
   async function messageOf(url: string, passwordFile = database().passwordFile): Promise<string> {
+    const found = await checkStore(createMachine(["--store", url, "--store-password-file", passwordFile], {}));
     const opened = Promise.resolve().then(() => openPostgres({ kind: "postgres", url, passwordFile }, "n"));
     const message = await opened
       .then(async (store) => store.maintenance.count())
@@ -19,8 +23,24 @@ describePostgres("a database is refused", () => {
         (error: unknown) => (error instanceof Error ? error.message : String(error)),
       );
     await opened.then(async (store) => store.close()).catch(() => undefined);
+    expect(found).toMatchObject([{ level: message === "opened" ? "ok" : "error" }]);
+    if (message !== "opened") expect(message.startsWith(found[0]?.text ?? "?")).toBe(true);
     return message;
   }
+
+  it("but not if it can be used: `doctor` counts its sessions and servers, and creates nothing", async () => {
+    const machine = createMachine(database().flags(), {});
+    const [before] = await checkStore(machine);
+    expect(before?.text).toMatch(/There are no sessions in .* yet; .* PostgreSQL \d+\.\d+.*, \d+ of 100 connections/);
+    expect(await database().query("SELECT count(*) FROM pg_namespace WHERE nspname = 'claude_agents_mcp'")).toBe("0");
+    const store = openPostgres({ kind: "postgres", ...locationOf() }, "n");
+    await store.leases.heartbeat(TTL);
+    await store.rows.create(session());
+    expect((await checkStore(machine))[0]?.text).toContain(": 1 session, format 1, 1 running server, PostgreSQL");
+    await store.close();
+  });
+
+  const locationOf = () => ({ url: database().url(), passwordFile: database().passwordFile });
 
   it("with a wrong password", async () => {
     const wrong = `${database().passwordFile}-wrong`;
@@ -50,7 +70,7 @@ describePostgres("a database is refused", () => {
 
   it("in which the user may create nothing", async () => {
     await database().manage(`ALTER DATABASE ${database().name} OWNER TO postgres`);
-    expect(await messageOf(database().url())).toContain("grant CREATE on it");
+    expect(await messageOf(`${database().url()}?search_path=new`)).toContain("grant CREATE on it");
     await database().manage(`ALTER DATABASE ${database().name} OWNER TO agents`);
   });
 

@@ -207,11 +207,19 @@ describe("daemons", () => {
   });
 });
 
-it("a store that is not a file is called in memory only if no other server shares it", async () => {
+it("`doctor` says that sessions in memory end with their server, and what it finds in a database", async () => {
   expect(await textOf("store", machine.toMachine({}, ["--store", "memory:"]))).toContain("in memory");
-  const elsewhere = await textOf("store", machine.toMachine({ store: undefined, isStoreShared: true }));
-  expect(elsewhere).not.toContain("memory");
-  expect(elsewhere).toContain("claude-agents-mcp sessions list");
+  const facts = { name: "postgres://h:5432/d", server: "15.1", used: 3, most: 100 };
+  const store = { version: 1, readableBy: 1, sessions: 12, nodes: 2 };
+  const found = async (over: object) => {
+    const readDatabase = async () => Promise.resolve({ ...facts, store, ...over });
+    return textOf("store", machine.toMachine({ store: undefined, readDatabase }));
+  };
+  expect(await found({})).toBe(
+    "postgres://h:5432/d: 12 sessions, format 1, 2 running servers, PostgreSQL 15.1, 3 of 100 connections in use.",
+  );
+  expect(await found({ store: undefined })).toContain("the first session creates the tables");
+  expect(await found({ used: 96 })).toContain("Raise max_connections.");
 });
 
 it("`doctor` reports the space of store, logs and cache, including files beside the store", async () => {

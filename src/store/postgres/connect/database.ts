@@ -179,9 +179,7 @@ export class Database {
 
   /** Checks the way to the database, prepares the schema, and makes the pool. */
   async #start(): Promise<Pool> {
-    const { client, isPooled } = await this.#connect(NAME).catch(async (error: unknown) =>
-      this.#connectWithoutTls(error),
-    );
+    const { client, isPooled } = await this.#connect(NAME);
     try {
       if (isPooled) await this.#checkPooler(client);
       await prepareSchema(client, this.#target);
@@ -207,7 +205,17 @@ export class Database {
     return pool;
   }
 
+  /** Goes on without TLS if the server has none, with `prefer` only. */
   async #connect(name: string): Promise<Opened> {
+    return this.#open(name).catch(async (error: unknown) => {
+      const hasNone = error instanceof Error && error.message.includes("does not support SSL");
+      if (this.#target.tlsMode !== "prefer" || !hasNone) throw error;
+      this.#target = { ...this.#target, tlsMode: "disable" };
+      return this.#open(name);
+    });
+  }
+
+  async #open(name: string): Promise<Opened> {
     const { Client: Connection } = loadPostgres(this.name);
     const client = new Connection(clientConfig(this.#target, this.location, name));
     client.on("error", () => undefined);
@@ -218,14 +226,6 @@ export class Database {
       await client.end().catch(() => undefined);
       throw error;
     }
-  }
-
-  /** Goes on without TLS if the server has none, with `prefer` only. */
-  async #connectWithoutTls(error: unknown): Promise<Opened> {
-    const hasNone = error instanceof Error && error.message.includes("does not support SSL");
-    if (this.#target.tlsMode !== "prefer" || !hasNone) throw error;
-    this.#target = { ...this.#target, tlsMode: "disable" };
-    return this.#connect(NAME);
   }
 
   async #checkPooler(client: Client): Promise<void> {
