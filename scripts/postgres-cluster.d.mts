@@ -13,7 +13,7 @@ export class Cluster implements PostgresServer {
   readonly password: string;
   /** Folder of the data and the log. */
   readonly folder: string;
-  static start(settings?: readonly string[]): Promise<Cluster>;
+  static start(settings?: readonly string[], parent?: string): Promise<Cluster>;
   start(): Promise<void>;
   stop(signal?: "INT" | "QUIT"): Promise<void>;
   log(): string;

@@ -31,10 +31,10 @@ export class Cluster {
     Object.assign(this, { bin, folder, password, port, user: USER });
   }
 
-  /** Creates and starts a server. `settings` are lines of postgresql.conf. */
-  static async start(settings = []) {
+  /** Creates and starts a server, with its data below `parent`. `settings` are lines of postgresql.conf. */
+  static async start(settings = [], parent = tmpdir()) {
     const bin = postgresFolder();
-    const folder = mkdtempSync(join(tmpdir(), "ccm-postgres-"));
+    const folder = mkdtempSync(join(parent, "ccm-postgres-"));
     const cluster = new Cluster({ bin, folder, password: randomBytes(12).toString("hex"), port: await freePort() });
     cluster.#create(settings);
     await cluster.start();

@@ -23,8 +23,9 @@ describePostgres("a database is refused", () => {
         (error: unknown) => (error instanceof Error ? error.message : String(error)),
       );
     await opened.then(async (store) => store.close()).catch(() => undefined);
-    expect(found).toMatchObject([{ level: message === "opened" ? "ok" : "error" }]);
-    if (message !== "opened") expect(message.startsWith(found[0]?.text ?? "?")).toBe(true);
+    const [{ level, text } = { level: "none", text: "" }] = found;
+    const isSame = message === "opened" ? level === "ok" : level === "error" && message.startsWith(text);
+    expect(isSame, `doctor: ${text}`).toBe(true);
     return message;
   }
 
