@@ -25,12 +25,14 @@ export interface FollowOptions<T> {
   signal: AbortSignal;
   /** Returns the items since the last call. `undefined` ends the reading, because no item can come any more. */
   look: () => readonly T[] | undefined | Promise<readonly T[] | undefined>;
+  /** True if `look` has found all there was, so that nothing need be sought before the next change. */
+  isAll?: ((found: readonly T[]) => boolean) | undefined;
 }
 
 /**
  * Yields all items that `look` finds, now and later, in order. A slow reader costs no memory, because the next `look` waits.
  */
-export async function* followChanges<T>({ notifiers, signal, look }: FollowOptions<T>): AsyncGenerator<T, void> {
+export async function* followChanges<T>({ isAll, notifiers, signal, look }: FollowOptions<T>): AsyncGenerator<T, void> {
   // A function stops TypeScript from narrowing `signal.aborted` to `false`.
   const ended = (): boolean => signal.aborted;
   let wake = (): void => undefined;
@@ -48,7 +50,7 @@ export async function* followChanges<T>({ notifiers, signal, look }: FollowOptio
         if (ended()) return;
         yield item;
       }
-      if (found.length === 0) await changed;
+      if (found.length === 0 || isAll?.(found)) await changed;
     }
   } finally {
     signal.removeEventListener("abort", notify);

@@ -52,7 +52,8 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
   const ephemeral = new Set<string>();
   const of = (id: string) => (ephemeral.has(id) ? memory : behind);
   return {
-    nodeId: behind.nodeId,
+    // Includes the ledger and `machines`, because sessions in memory stay at their node.
+    ...behind,
     rows: {
       // Includes `holderOf`, because sessions in memory leave no transcript.
       ...behind.rows,
@@ -101,7 +102,6 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
       receive: (lease, signal) => of(lease.sessionId).inbox.receive(lease, signal),
     },
     maintenance: combineMaintenance(behind.maintenance, memory.maintenance, clock),
-    ledger: behind.ledger,
     close: async () => {
       await memory.close();
       await behind.close();

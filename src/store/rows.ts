@@ -3,6 +3,7 @@ import { CommandReply } from "../domain/command.ts";
 import { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { SessionEvent, type StoredEvent } from "../domain/event.ts";
 import { SessionOptions } from "../domain/options.ts";
+import { Place } from "../domain/place.ts";
 import { initialState, SessionState } from "../domain/session.ts";
 import { JsonObject, parseJson } from "../domain/json.ts";
 import type { Unreadable } from "../domain/unreadable.ts";
@@ -71,6 +72,11 @@ function valueOf<T>(read: Read<T>): T | undefined {
   return "value" in read ? read.value : undefined;
 }
 
+/** Reads the place of a session on a store of several machines. A damaged place counts as none. */
+function readPlace(text: unknown): Place | undefined {
+  return typeof text === "string" ? Place.safeParse(parseJson(text)).data : undefined;
+}
+
 /** Session with its owner node. All fields of the node are `null` without an owner. */
 export const SessionRow = z
   .object({
@@ -83,6 +89,7 @@ export const SessionRow = z
     policy: z.unknown(),
     state: z.unknown(),
     title: z.unknown(),
+    place: z.unknown().optional(),
     status: z.unknown(),
     atWork: z.unknown(),
     lastEvent: Count,
@@ -90,7 +97,7 @@ export const SessionRow = z
     updatedAt: Time,
     rev: Count,
   })
-  .transform(({ atWork, cwd, lastEvent, policy: policyText, principal, spec, state, status, title, ...row }) => {
+  .transform(({ atWork, cwd, lastEvent, place, policy: policyText, principal, spec, state, status, title, ...row }) => {
     const policyRead: Read<SessionPolicy | undefined> =
       policyText === null
         ? { value: undefined }
@@ -114,6 +121,7 @@ export const SessionRow = z
     const inert: SessionState = { ...initialState(row.updatedAt), lastEventId: lastEvent, lastOutcome: "failed" };
     return {
       ...row,
+      place: readPlace(place),
       principal: valueOf(read.principal) ?? "",
       spec: valueOf(read.spec) ?? { cwd: valueOf(readString("cwd", cwd)) ?? "" },
       policy: valueOf(read.policy),
@@ -127,7 +135,7 @@ export const SessionRow = z
 export type SessionRow = z.infer<typeof SessionRow>;
 
 export function recordOf(row: SessionRow, owner: SessionRecord["owner"]): SessionRecord {
-  const { id, principal, spec, policy, state, title, createdAt, updatedAt, rev, unreadable } = row;
+  const { id, place, principal, spec, policy, state, title, createdAt, updatedAt, rev, unreadable } = row;
   return {
     id,
     principal,
@@ -139,6 +147,7 @@ export function recordOf(row: SessionRow, owner: SessionRecord["owner"]): Sessio
     updatedAt,
     rev,
     owner,
+    ...(place && { place }),
     ...(unreadable && { unreadable }),
   };
 }

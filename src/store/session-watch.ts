@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { StoredEvent } from "../domain/event.ts";
 import { Notifier, followChanges } from "./change-feed.ts";
 
-/** Part of a session to watch. `replies`: answers to commands, for their senders. */
-export type Topic = "commands" | "log" | "replies";
+/** Part of a session to watch. `replies`: answers to commands, for their senders. `offers`: offered sessions, under no id. */
+export type Topic = "commands" | "log" | "offers" | "replies";
 const TOPICS: readonly Topic[] = ["commands", "log", "replies"];
 
 export interface WatchOptions<T> {
@@ -12,6 +12,8 @@ export interface WatchOptions<T> {
   readonly signal: AbortSignal;
   /** See `FollowOptions.look`. */
   readonly look: () => Promise<readonly T[] | undefined>;
+  /** See `FollowOptions.isAll`. */
+  readonly isAll?: (found: readonly T[]) => boolean;
 }
 
 /** Notifies readers of a session of its changes. Each storage engine finds the changes by other processes in its own way. */
@@ -26,13 +28,14 @@ export abstract class SessionWatch {
   /**
    * Yields all items that `look` finds, now and with each change of the topic, until `signal` aborts or the store is closed.
    */
-  async *tail<T>({ sessionId, topic, signal, look }: WatchOptions<T>): AsyncGenerator<T, void> {
+  async *tail<T>({ isAll, sessionId, topic, signal, look }: WatchOptions<T>): AsyncGenerator<T, void> {
     const name = topicKey(sessionId, topic);
     const notifier = this.#notifiers.get(name) ?? new Notifier();
     this.#notifiers.set(name, notifier);
     this.onReader();
     try {
-      yield* followChanges({ notifiers: [notifier, this.#closing], signal, look: () => this.#unlessClosed(look) });
+      const notifiers = [notifier, this.#closing];
+      yield* followChanges({ notifiers, signal, isAll, look: () => this.#unlessClosed(look) });
     } finally {
       if (notifier.isUnused && this.#notifiers.get(name) === notifier) this.#notifiers.delete(name);
     }
@@ -105,5 +108,6 @@ export async function* tailLog(
     if (page?.length === TAIL_PAGE) await nextTurn();
     return page;
   };
-  yield* changes.tail({ sessionId, topic: "log", signal, look });
+  const isAll = (page: readonly StoredEvent[]): boolean => page.length < TAIL_PAGE;
+  yield* changes.tail({ sessionId, topic: "log", signal, look, isAll });
 }

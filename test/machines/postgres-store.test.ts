@@ -68,7 +68,7 @@ describePostgres("a store on PostgreSQL", () => {
         node.leases.heartbeat(TTL),
         store.connect("next").maintenance.count(),
       ];
-      for (const each of refused) await expect(each).rejects.toThrow("Update claude-agents-mcp.");
+      await Promise.all(refused.map(async (each) => expect(each).rejects.toThrow("Update claude-agents-mcp.")));
       expect(await store.query("SELECT count(*) FROM events")).toBe("0");
     });
   });

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { waitsForNode } from "../../domain/session.ts";
 import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
 import type { WriteJob } from "../group-writer.ts";
 import { appendTexts, disagreement, urgencyOf } from "../texts.ts";
@@ -9,7 +10,7 @@ import { changed, ledgerColumns } from "./ledger-table.ts";
 /** Time limit of the answer to an append, ms: short, so that an append at a dead connection is repeated before leases end. */
 const APPEND_MS = 8_000;
 
-const PARAMETERS = Array.from({ length: 22 }, (_, index) => `$${String(index + 1)}`).join(", ");
+const PARAMETERS = Array.from({ length: 23 }, (_, index) => `$${String(index + 1)}`).join(", ");
 const sql = { append: `SELECT append_changes(${PARAMETERS}) AS outcomes` } as const;
 
 const Outcomes = z.object({ outcomes: z.array(z.string()) });
@@ -78,7 +79,7 @@ export async function storeAppends(db: Database, jobs: readonly AppendJob[]): Pr
     ledgerAt < 0 ? null : ledgerAt + 1,
     ...ledgerColumns(jobs[ledgerAt]?.change.ledger ?? []),
   ];
-  const found = await db.get(sql.append, Outcomes, values, { patience: "work", answerMs: APPEND_MS });
+  const found = await db.get(sql.append, Outcomes, values, { answerMs: APPEND_MS });
   return () => {
     for (const [index, job] of jobs.entries()) job.settle(refusalOf(job, found?.outcomes[index] ?? ""));
   };
@@ -96,6 +97,7 @@ function headColumns(jobs: readonly AppendJob[]) {
     jobs.map(({ texts }) => texts.head.status),
     jobs.map(({ texts }) => texts.head.atWork),
     jobs.map(({ texts }) => texts.events.reduce((sum, { event }) => sum + Buffer.byteLength(event), 0)),
+    jobs.map(({ change }) => (waitsForNode(change.state) ? 1 : 0)),
     jobs.map(({ texts }) => texts.transcriptId ?? null),
     jobs.map(({ texts }) => texts.prompt ?? null),
   ] as const;

@@ -5,7 +5,7 @@ import { EXPIRED_MS, MAX_REPLIES, type NextCommand, readCommand } from "../comma
 import { ReplyRow } from "../rows.ts";
 import type { Database } from "./connect/database.ts";
 
-/** Commands on their way to owners. A crash of the database's machine may lose them: their senders then send again. */
+/** A crash of the database may lose a command before it is answered: its sender then sends again. */
 const RELAXED = "set_config('synchronous_commit', 'off', true) AS relaxed";
 
 /** True for the session, locked against claims until the transaction ends. */
@@ -39,7 +39,7 @@ const sql = {
     forgotten AS (DELETE FROM commands WHERE session_id = $1 AND reply IS NOT NULL AND EXISTS (SELECT 1 FROM answered)
       AND n <= (SELECT n FROM commands WHERE session_id = $1 AND reply IS NOT NULL
         ORDER BY n DESC OFFSET ${String(MAX_REPLIES - 1)} LIMIT 1))
-    SELECT ${RELAXED} FROM answered`,
+    SELECT 1 FROM answered`,
 } as const;
 
 /** A command, as its sender has it. */
@@ -65,7 +65,7 @@ export async function sendCommand(
 
 /** Throws `NoAnswerError` if there is no session any more. */
 export async function readReply(db: Database, { id, sessionId }: SentCommand): Promise<CommandReply | undefined> {
-  const found = await db.get(sql.reply, ReplyRow, [sessionId, id], { patience: "work" });
+  const found = await db.get(sql.reply, ReplyRow, [sessionId, id], { patience: "reader" });
   if (!found) throw new NoAnswerError(`there is no session ${sessionId} to answer`);
   return found.reply ?? undefined;
 }
@@ -86,7 +86,7 @@ export async function findNextCommand(
   { epoch, nodeId, sessionId }: Lease,
   inHand: ReadonlySet<string>,
 ): Promise<NextCommand[] | undefined> {
-  const row = await db.get(sql.next, NextRow, [sessionId, nodeId, epoch, [...inHand]], { patience: "work" });
+  const row = await db.get(sql.next, NextRow, [sessionId, nodeId, epoch, [...inHand]], { patience: "reader" });
   if (!row) return undefined;
   return row.id === null ? [] : [{ id: row.id, ...readCommand(row.data) }];
 }
@@ -97,5 +97,5 @@ export async function findNextCommand(
  */
 export async function storeReply(db: Database, lease: Lease, id: string, reply: CommandReply): Promise<void> {
   const { epoch, nodeId, sessionId } = lease;
-  await db.run(sql.answer, [sessionId, nodeId, epoch, id, JSON.stringify(reply)], { patience: "work" });
+  await db.run(sql.answer, [sessionId, nodeId, epoch, id, JSON.stringify(reply)]);
 }

@@ -78,7 +78,8 @@ export class DatabaseWatch extends SessionWatch {
   async #lookOnce(): Promise<void> {
     const [logs, commands] = [new Set(this.awaited("log")), new Set(this.awaited("commands"))];
     const ids = [...new Set([...logs, ...commands])];
-    for (const sessionId of this.awaited("replies")) this.notify(sessionId, ["replies"]);
+    for (const topic of ["offers", "replies"] as const)
+      for (const sessionId of this.awaited(topic)) this.notify(sessionId, [topic]);
     if (ids.length === 0) return;
     try {
       const found = await this.#db.all(sql.heads, Head, [ids], { attempts: 1 });

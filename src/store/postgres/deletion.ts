@@ -28,15 +28,18 @@ const sql = {
       WHERE s.id = ended.id AND s.rev = ended.rev RETURNING s.id),
     described AS (DELETE FROM descriptions WHERE session_id IN (SELECT id FROM gone)),
     transcripts AS (DELETE FROM given_transcripts WHERE session_id IN (SELECT id FROM gone)),
+    manifests AS (DELETE FROM transcript_manifests WHERE session_id IN (SELECT id FROM gone)),
     noted AS (INSERT INTO deleted_sessions(id) SELECT id FROM gone ON CONFLICT DO NOTHING)
     SELECT id FROM gone`,
   // Leaves out a session that another server is clearing.
   clear: `WITH next AS MATERIALIZED (SELECT id FROM deleted_sessions LIMIT 1 FOR UPDATE SKIP LOCKED),
     cleared_events AS (${clear("events", "id")}),
     cleared_commands AS (${clear("commands", "n")}),
+    cleared_parts AS (${clear("transcript_parts", "start")}),
     done AS (DELETE FROM deleted_sessions WHERE id = (SELECT id FROM next)
       AND (SELECT count(*) FROM cleared_events) < ${String(STEP_ROWS)}
-      AND (SELECT count(*) FROM cleared_commands) < ${String(STEP_ROWS)})
+      AND (SELECT count(*) FROM cleared_commands) < ${String(STEP_ROWS)}
+      AND (SELECT count(*) FROM cleared_parts) < ${String(STEP_ROWS)})
     SELECT id FROM next`,
   size: "SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM sessions",
 } as const;

@@ -37,6 +37,6 @@ export async function followLog(
   sessionId: string,
   { from, limit }: Page,
 ): Promise<StoredEvent[] | undefined> {
-  const rows = await db.all(sql.follow, Followed, [sessionId, Math.max(from, 1), limit], { patience: "work" });
+  const rows = await db.all(sql.follow, Followed, [sessionId, Math.max(from, 1), limit], { patience: "reader" });
   return rows.length === 0 ? undefined : rows.filter((row) => row !== undefined);
 }

@@ -17,10 +17,11 @@ const [FIRST_WAIT_MS, MAX_WAIT_MS] = [1_000, 30_000];
 
 /** Stands for all sessions, if there are too many to name. */
 const ALL = "*";
-const CODES: Readonly<Record<Topic, string>> = { commands: "c", log: "l", replies: "r" };
+const CODES: Readonly<Record<Topic, string>> = { commands: "c", log: "l", offers: "o", replies: "r" };
 const TOPICS = new Map<string | undefined, Topic>([
   ["c", "commands"],
   ["l", "log"],
+  ["o", "offers"],
   ["r", "replies"],
 ]);
 
@@ -51,7 +52,7 @@ export class Hints {
 
   /** Tells the other nodes of a change by this node. Does not wait. */
   send(sessionId: string, topics: readonly Topic[]): void {
-    const isPlain = /^[\w-]+$/.test(sessionId);
+    const isPlain = /^[\w-]*$/.test(sessionId);
     for (const topic of topics) this.#waiting.add(isPlain ? CODES[topic] + sessionId : ALL);
     this.#sender ??= this.#sendWaiting().finally(() => (this.#sender = undefined));
   }

@@ -9,6 +9,7 @@ import type {
   SessionLog,
   SessionRecord,
   SessionRows,
+  StoreMachines,
   StoreMaintenance,
 } from "../../engine/ports.ts";
 import { ActiveSessionCache } from "../active-sessions.ts";
@@ -27,7 +28,17 @@ import { followLog, readLog } from "./event-table.ts";
 import { databaseLedger, forgetOldEntries } from "./ledger-table.ts";
 import { readList } from "./list-pages.ts";
 import { LocalProcesses, MACHINE } from "./local-processes.ts";
-import { claimForNode, readNodes, readServers, readUrls, releaseFromNode, renewNode } from "./node-table.ts";
+import {
+  claimForNode,
+  type KnownNode,
+  placeColumns,
+  readNodes,
+  readServers,
+  readUrls,
+  releaseFromNode,
+  renewNode,
+} from "./node-table.ts";
+import { databaseMachines } from "./store-machines.ts";
 import {
   countByStatus,
   createSession,
@@ -56,6 +67,7 @@ export class PostgresBackend implements SessionBackend {
   readonly #appends = new GroupWriter<AppendJob>(async (jobs) => storeAppends(this.#db, jobs), takeAppends);
   readonly #running = new Set<Promise<unknown>>();
   readonly ledger: Ledger;
+  readonly machines: StoreMachines;
   #hasLease = false;
   #closing: Promise<void> | undefined;
 
@@ -66,6 +78,8 @@ export class PostgresBackend implements SessionBackend {
     this.#processes = new LocalProcesses(self);
     this.#changes = new DatabaseWatch(db, self.nodeId);
     this.ledger = databaseLedger(db, () => self.clock.now());
+    const isAlive = async (node: KnownNode) => this.#processes.createCheck()(node);
+    this.machines = databaseMachines({ self, isAlive, changes: this.#changes, use: async (work) => this.#use(work) });
   }
 
   readonly rows: SessionRows = {
@@ -110,9 +124,9 @@ export class PostgresBackend implements SessionBackend {
       this.#changes.announce(lease.sessionId, ["commands"]);
     },
     abandoned: async (limit) => {
-      const { dead } = await this.#nodes();
+      const { dead, here, others } = await this.#nodes();
       return readableSessions(limit, async (page) =>
-        this.#records(await this.#use(async (db) => findAbandoned(db, { ...page, dead }))),
+        this.#records(await this.#use(async (db) => findAbandoned(db, { ...page, dead, here, others }))),
       );
     },
     atWork: async () => {
@@ -196,26 +210,32 @@ export class PostgresBackend implements SessionBackend {
 
   /** Claims a session. Looks at the process of an owner on this machine, which may have exited before its lease ran out. */
   async #claim(db: Database, id: string): Promise<Lease | undefined> {
-    const first = await claimForNode(db, id, this.nodeId);
+    const first = await claimForNode(db, id, this.#self);
     if ("lease" in first) return first.lease;
     const row = first.owner === undefined ? undefined : await findSession(db, id);
     if (!row || row.nodeId === null) return undefined;
     const { expiresAt, nodeId } = row;
     if (await this.#processes.createCheck()({ ...row, nodeId })) return undefined;
-    const second = await claimForNode(db, id, this.nodeId, { nodeId, expiresAt });
+    const second = await claimForNode(db, id, this.#self, { nodeId, expiresAt });
     return "lease" in second ? second.lease : undefined;
   }
 
   /** Sorts all nodes, by their leases and, on this machine, their processes. */
-  async #nodes(): Promise<Record<"dead" | "living" | "livingHere", string[]>> {
+  async #nodes() {
     const nodes = await this.#use(readNodes);
     const isAlive = this.#processes.createCheck();
     const alive = await Promise.all(nodes.map(isAlive));
-    const ids = (is: (index: number) => boolean) => nodes.filter((_, index) => is(index)).map(({ nodeId }) => nodeId);
+    const living = nodes.filter((_, index) => alive[index]);
+    const isOwn = ({ nodeId }: KnownNode) => nodeId === this.nodeId;
+    const ids = (some: readonly KnownNode[]) => some.map(({ nodeId }) => nodeId);
+    const places = (some: readonly KnownNode[]) =>
+      placeColumns(some.flatMap(({ facts, isDraining }) => (facts && !isDraining ? [facts] : [])));
     return {
-      dead: ids((index) => alive[index] !== true),
-      living: ids((index) => alive[index] === true),
-      livingHere: ids((index) => alive[index] === true && nodes[index]?.host === MACHINE),
+      dead: ids(nodes.filter((_, index) => !alive[index])),
+      living: ids(living),
+      livingHere: ids(living.filter(({ host }) => host === MACHINE)),
+      here: places(living.filter(isOwn)),
+      others: places(living.filter((node) => !isOwn(node))),
     };
   }
 

@@ -10,6 +10,7 @@ import type { RestPage } from "../listing.ts";
 import { PrincipalRow, SessionRow } from "../rows.ts";
 import { jsonText, newSessionTexts, searchText } from "../texts.ts";
 import { type Database, VERSION } from "./connect/database.ts";
+import { type PlaceColumns, placeText } from "./node-table.ts";
 
 /** Expiry of a lease: null once the lease has run out, judged by the clock of the database. */
 const EXPIRY = `CASE WHEN n.expires_at > now_ms() THEN n.expires_at END AS "expiresAt"`;
@@ -30,8 +31,11 @@ const sql = {
       UNION ALL SELECT (SELECT min(s.principal) FROM sessions s WHERE s.principal > each.principal) FROM each
         WHERE each.principal IS NOT NULL)
     SELECT principal FROM each WHERE principal IS NOT NULL`,
+  // $4 and $5: places and labels of this node; $6 and $7: of all other living nodes.
   abandoned: `${SELECT} WHERE s.at_work = 1 AND (s.owner IS NULL OR s.owner = ANY($1::text[]))
       AND s.id <> ALL($2::text[])
+      AND (s.place IS NULL OR s.place = ANY($4::text[]) OR has_labels(s.place, $5::text[])
+        OR (s.waits = 0 AND s.place <> ALL($6::text[]) AND NOT has_labels(s.place, $7::text[])))
     ORDER BY s.updated_at LIMIT $3`,
   settle: `UPDATE sessions SET status = 'error', at_work = 0
     WHERE id = $1 AND rev = $2 AND owner IS NOT DISTINCT FROM $3`,
@@ -72,12 +76,22 @@ export async function readPrincipals(db: Database): Promise<Principal[]> {
   return rows.flatMap(({ principal = "" }) => (principal === "" ? [] : [principal]));
 }
 
-/** Returns sessions at work that no node owns, or one of the `dead`. */
-export async function findAbandoned(
-  db: Database,
-  { dead, limit, passed }: RestPage & { readonly dead: readonly string[] },
-): Promise<SessionRow[]> {
-  return db.all(sql.abandoned, SessionRow, [dead, passed, limit]);
+interface AbandonedQuery extends RestPage {
+  /** Ids of dead nodes. */
+  readonly dead: readonly string[];
+  /** This node and all other living nodes, as far as they begin turns. */
+  readonly here: PlaceColumns;
+  readonly others: PlaceColumns;
+}
+
+/**
+ * Returns sessions at work that no node owns, or a dead one: those whose place this node has, and those whose place no living
+ * node has and that do not wait for it yet.
+ */
+export async function findAbandoned(db: Database, query: AbandonedQuery): Promise<SessionRow[]> {
+  const { dead, here, limit, others, passed } = query;
+  const places = [here.places, here.labels, others.places, others.labels];
+  return db.all(sql.abandoned, SessionRow, [dead, passed, limit, ...places]);
 }
 
 /**
@@ -110,10 +124,10 @@ export async function createSession(db: Database, session: NewSession): Promise<
   const { columns, description } = newSessionTexts(session);
   const { at, atWork, cwd, id, key, principal, state, status } = columns;
   const { policy, soughtCwd, spec } = description;
-  const place = session.place === undefined ? null : JSON.stringify(session.place);
+  const place = session.place === undefined ? null : placeText(session.place);
   const bytes = ROW_BYTES + state.length + spec.length;
   const head = [VERSION, randomUUID(), id, principal, key, cwd, state, status, atWork, at, bytes, place];
-  const made = await db.get(sql.create, Created, [...head, spec, policy, soughtCwd], { patience: "work" });
+  const made = await db.get(sql.create, Created, [...head, spec, policy, soughtCwd]);
   const row = await findSession(db, made?.id ?? id);
   if (!row) throw new Error(`session ${id} was deleted while it was created`);
   return { row, created: made?.created === true };

@@ -12,10 +12,22 @@ import { type DatabaseLocation, findPassword, readTarget, type Target, tlsOption
 type Package = Pick<typeof Postgres, "Client" | "Pool" | "types">;
 const Package = z.custom<Package>((found) => typeof found === "object" && found !== null && "Pool" in found);
 
-/** Throws `StoreError` if the package is not installed. */
+/**
+ * Loads the package. `Client` sends none of the parameters that only a variable (`PGOPTIONS`) can have set, because poolers
+ * refuse most parameters. Throws `StoreError` if the package is not installed.
+ */
 export function loadPostgres(place: string): Package {
   try {
-    return Package.parse(loadPackage(POSTGRES_PACKAGE));
+    const { Client, ...rest } = Package.parse(loadPackage(POSTGRES_PACKAGE));
+    class PlainClient extends Client {
+      constructor(config?: ClientConfig | string) {
+        super(config);
+        const parameters: unknown = Reflect.get(this, "connectionParameters");
+        if (typeof parameters === "object" && parameters !== null)
+          Object.assign(parameters, { options: undefined, replication: undefined });
+      }
+    }
+    return { ...rest, Client: PlainClient };
   } catch (error) {
     throw new StoreError("driver", place, error, "database");
   }
@@ -64,7 +76,6 @@ export function clientConfig(target: Target, location: DatabaseLocation, name: s
     ssl: tlsOptions(target),
     application_name: name,
     client_encoding: "UTF8",
-    options: "-c client_min_messages=warning",
     connectionTimeoutMillis: CONNECT_MS,
     query_timeout: ANSWER_MS,
     keepAlive: true,

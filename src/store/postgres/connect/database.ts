@@ -12,15 +12,20 @@ import type { DatabaseLocation, Target } from "./target.ts";
 export const VERSION = STEPS.length;
 /** Name of the connections in `pg_stat_activity`. */
 const NAME = "claude-agents-mcp";
-/** Maximum number of connections for statements. One more listens. */
-const POOL_SIZE = 4;
+/**
+ * Maximum number of connections by use: for statements, and for renewals of the lease, which must not wait behind statements
+ * that hang. One more listens.
+ */
+const POOL_SIZES = { statements: 4, renewals: 1 } as const;
+type Lane = keyof typeof POOL_SIZES;
 /** Time after which an unused connection is closed, ms. */
 const IDLE_MS = 60_000;
 /**
- * Time for which a failed statement is repeated, ms: `call` for a caller who waits; `work` for the work of sessions, which a
- * failover must not end; `start` before the first connection, because then the settings may be wrong.
+ * Time for which a failed statement is repeated, ms: `call` for a write, because owners of sessions repeat their writes
+ * themselves (`isOutage`); `reader` for one who waits for changes; `start` before the first connection, because then the
+ * settings may be wrong.
  */
-const PATIENCE_MS = { call: 10_000, work: 25_000, start: 3_000 } as const;
+const PATIENCE_MS = { call: 10_000, reader: 25_000, start: 3_000 } as const;
 const [FIRST_WAIT_MS, MAX_WAIT_MS] = [20, 1_000];
 
 export type Value = string | number | boolean | null | Uint8Array | readonly (string | number | null)[];
@@ -28,9 +33,10 @@ export type Value = string | number | boolean | null | Uint8Array | readonly (st
 export interface StatementTerms {
   /** `false` for a statement that must not run twice: it is repeated only if the first attempt has certainly failed. */
   readonly isRepeatable?: boolean;
-  readonly patience?: "call" | "work";
+  readonly patience?: "call" | "reader";
   /** Time limit of the answer, ms. Once passed, the connection is given up. */
   readonly answerMs?: number;
+  readonly lane?: Lane;
   /** Number of attempts; without a number, as many as `patience` allows. */
   readonly attempts?: number;
 }
@@ -46,7 +52,7 @@ export class Database {
   #target: Target;
   /** Names of prepared statements by their text. */
   readonly #names = new Map<string, string>();
-  #opened: Promise<Pool> | undefined;
+  #opened: Promise<Readonly<Record<Lane, Pool>>> | undefined;
   #hasOpened = false;
   #ending = false;
   #closed = false;
@@ -116,8 +122,8 @@ export class Database {
 
   async close(): Promise<void> {
     this.#closed = true;
-    const pool = await this.#opened?.catch(() => undefined);
-    await pool?.end();
+    const pools = await this.#opened?.catch(() => undefined);
+    await Promise.all(Object.values(pools ?? {}).map(async (pool) => pool.end()));
   }
 
   /** Repeats `attempt` with backoff while the database is away, restarts, or another transaction is in the way. */
@@ -141,12 +147,16 @@ export class Database {
     }
   }
 
-  #patienceMs(patience: "call" | "work"): number {
+  #patienceMs(patience: "call" | "reader"): number {
     return this.#hasOpened ? PATIENCE_MS[patience] : PATIENCE_MS.start;
   }
 
-  async #run(text: string, values: readonly Value[], { answerMs }: StatementTerms): Promise<unknown[]> {
-    const client = await this.#take();
+  async #run(
+    text: string,
+    values: readonly Value[],
+    { answerMs, lane = "statements" }: StatementTerms,
+  ): Promise<unknown[]> {
+    const client = await this.#take(lane);
     try {
       const query = { text, name: this.#nameOf(text), values: values.map(storable), query_timeout: answerMs };
       const { rows } = await client.query<Record<string, unknown>>(query);
@@ -164,21 +174,21 @@ export class Database {
     return known;
   }
 
-  async #take(): Promise<PoolClient> {
+  async #take(lane: Lane): Promise<PoolClient> {
     const opening = (this.#opened ??= this.#start());
     try {
-      const pool = await opening.catch((error: unknown) => {
+      const pools = await opening.catch((error: unknown) => {
         if (this.#opened === opening) this.#opened = undefined;
         throw error;
       });
-      return await pool.connect();
+      return await pools[lane].connect();
     } catch (error) {
       throw new NotStarted(error);
     }
   }
 
-  /** Checks the way to the database, prepares the schema, and makes the pool. */
-  async #start(): Promise<Pool> {
+  /** Checks the way to the database, prepares the schema, and makes the pools. */
+  async #start(): Promise<Readonly<Record<Lane, Pool>>> {
     const { client, isPooled } = await this.#connect(NAME);
     try {
       if (isPooled) await this.#checkPooler(client);
@@ -187,7 +197,11 @@ export class Database {
       await client.end().catch(() => undefined);
     }
     this.#hasOpened = true;
-    const { Pool: Connections } = loadPostgres(this.name);
+    return { statements: this.#createPool("statements"), renewals: this.#createPool("renewals") };
+  }
+
+  #createPool(lane: Lane): Pool {
+    const { Client: Connection, Pool: Connections } = loadPostgres(this.name);
     const setUp: (opened: ClientBase) => unknown = async (opened) => {
       // Without a listener, a connection that breaks while in use would end the process. The statement reports the error.
       opened.on("error", () => undefined);
@@ -195,7 +209,8 @@ export class Database {
     };
     const pool = new Connections({
       ...clientConfig(this.#target, this.location, NAME),
-      max: POOL_SIZE,
+      Client: Connection,
+      max: POOL_SIZES[lane],
       idleTimeoutMillis: IDLE_MS,
       allowExitOnIdle: true,
       onConnect: setUp,

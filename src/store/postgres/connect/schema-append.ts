@@ -58,7 +58,7 @@ export const APPEND_FUNCTIONS = `
   CREATE FUNCTION append_changes(
     p_version integer, p_owner text, p_token text[], p_id text[], p_epoch bigint[], p_at bigint[],
     p_before bigint[], p_last bigint[], p_state text[], p_status text[], p_at_work integer[], p_bytes bigint[],
-    p_transcript text[], p_prompt text[], e_change integer[], e_id bigint[], e_type text[], e_event text[],
+    p_waits integer[], p_transcript text[], p_prompt text[], e_change integer[], e_id bigint[], e_type text[], e_event text[],
     l_change integer, l_keys text[], l_revs bigint[], l_values text[]) RETURNS text[] LANGUAGE plpgsql AS $$
   DECLARE
     outcomes text[] := '{}';
@@ -80,7 +80,8 @@ export const APPEND_FUNCTIONS = `
         END IF;
       END IF;
       IF outcome IS NULL THEN
-        UPDATE sessions SET state = p_state[i], status = p_status[i], at_work = p_at_work[i], last_event = p_last[i],
+        UPDATE sessions SET state = p_state[i], status = p_status[i], at_work = p_at_work[i], waits = p_waits[i],
+            last_event = p_last[i],
             updated_at = p_at[i], rev = rev + 1, last_write = p_token[i], bytes = bytes + p_bytes[i],
             listed_at = CASE WHEN status = p_status[i] AND at_work = p_at_work[i] AND p_at[i] >= listed_at
               AND p_at[i] < listed_at + ${String(LIST_LAG_MS)} THEN listed_at ELSE p_at[i] END

@@ -19,6 +19,13 @@ export const LEASE_FUNCTIONS = `
     END IF;
   END $$;
 
+  -- True for a place by labels, if a node has them. Each of p_nodes is the labels of a node.
+  CREATE FUNCTION has_labels(p_place text, p_nodes text[]) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN p_place LIKE '{"labels":%' THEN
+      EXISTS (SELECT 1 FROM unnest(p_nodes) AS labels WHERE (p_place::jsonb -> 'labels') <@ labels::jsonb)
+      ELSE false END
+  $$;
+
   CREATE FUNCTION renew_lease(
     p_version integer, p_id text, p_ttl bigint, p_host text, p_pid bigint, p_started text, p_urls text, p_facts text,
     p_name text) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -50,10 +57,11 @@ export const LEASE_FUNCTIONS = `
   END $$;
 
   -- Gives a session to a node. Without an epoch in the answer, the session has another owner: p_dead names an owner whose process
-  -- is known to have exited while its lease ran until p_dead_until.
+  -- is known to have exited while its lease ran until p_dead_until. Binds a session placed by labels to p_here, the place of a
+  -- node with p_labels.
   CREATE FUNCTION claim_session(
     p_version integer, p_session text, p_node text, p_dead text, p_dead_until bigint,
-    OUT epoch bigint, OUT took_over boolean, OUT owner text) LANGUAGE plpgsql AS $$
+    p_here text, p_labels text, OUT epoch bigint, OUT took_over boolean, OUT owner text) LANGUAGE plpgsql AS $$
   DECLARE
     me nodes%ROWTYPE;
     runs_until bigint;
@@ -61,7 +69,12 @@ export const LEASE_FUNCTIONS = `
     PERFORM require_version(p_version);
     SELECT * INTO me FROM nodes WHERE id = p_node;
     IF NOT FOUND OR me.expires_at <= now_ms() THEN RETURN; END IF;
-    SELECT s.owner INTO owner FROM sessions s WHERE s.id = p_session FOR UPDATE;
+    -- Several nodes claim an offered session at once: the first takes it, and the others do not wait.
+    IF (SELECT s.offered FROM sessions s WHERE s.id = p_session) THEN
+      SELECT s.owner INTO owner FROM sessions s WHERE s.id = p_session FOR UPDATE SKIP LOCKED;
+    ELSE
+      SELECT s.owner INTO owner FROM sessions s WHERE s.id = p_session FOR UPDATE;
+    END IF;
     IF NOT FOUND THEN RETURN; END IF;
     took_over := owner IS NOT NULL AND owner <> p_node;
     IF took_over THEN
@@ -69,7 +82,8 @@ export const LEASE_FUNCTIONS = `
       SELECT n.expires_at INTO runs_until FROM nodes n WHERE n.id = owner;
       IF runs_until > now_ms() AND (p_dead IS NULL OR owner <> p_dead OR runs_until <> p_dead_until) THEN RETURN; END IF;
     END IF;
-    UPDATE sessions s SET owner = p_node, epoch = s.epoch + 1, rev = s.rev + 1
+    UPDATE sessions s SET owner = p_node, epoch = s.epoch + 1, rev = s.rev + 1, offered = false,
+        place = CASE WHEN has_labels(s.place, ARRAY[p_labels]) THEN p_here ELSE s.place END
       WHERE s.id = p_session RETURNING s.epoch INTO epoch;
   END $$;
 `;

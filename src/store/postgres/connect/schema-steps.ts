@@ -1,5 +1,6 @@
 import { APPEND_FUNCTIONS } from "./schema-append.ts";
 import { LEASE_FUNCTIONS } from "./schema-leases.ts";
+import { MACHINE_TABLES } from "./schema-machines.ts";
 
 /**
  * Schema, as migration steps: number n makes version n out of n - 1. Never change a released step. A new step only adds (tables,
@@ -23,7 +24,7 @@ export const STEPS: readonly string[] = [
     ttl_ms bigint NOT NULL, renewed_at bigint NOT NULL, expires_at bigint NOT NULL,
     -- Where the process serves HTTP: sessions of the store must not use it as an MCP server.
     urls text,
-    -- What the node tells the other machines about itself, as JSON.
+    -- What the node tells the other machines about itself, as JSON; null for a command, which runs no sessions.
     facts text, name text COLLATE "C") WITH (fillfactor = 50);
 
   -- What each append writes. What queries ask of the state is copied out of it. An append of messages changes no indexed
@@ -35,7 +36,10 @@ export const STEPS: readonly string[] = [
     created_at bigint NOT NULL, updated_at bigint NOT NULL, listed_at bigint NOT NULL,
     -- Identifies the last write, so that a repetition after a lost connection finds out that it was stored.
     last_write text COLLATE "C" NOT NULL,
-    bytes bigint NOT NULL, place text) WITH (fillfactor = 50);
+    bytes bigint NOT NULL,
+    -- Nodes that may run the session, as JSON; 1 while its turn waits for one of them; true while nodes may claim it.
+    place text COLLATE "C", waits integer NOT NULL DEFAULT 0, offered boolean NOT NULL DEFAULT false)
+    WITH (fillfactor = 50);
   ALTER TABLE sessions ALTER state SET STORAGE MAIN;
   CREATE UNIQUE INDEX sessions_key ON sessions(principal, md5(idempotency_key)) WHERE idempotency_key IS NOT NULL;
   CREATE INDEX sessions_newest ON sessions(principal, listed_at);
@@ -43,6 +47,7 @@ export const STEPS: readonly string[] = [
   CREATE INDEX sessions_ended ON sessions(status, listed_at);
   CREATE INDEX sessions_owner ON sessions(owner) WHERE owner IS NOT NULL;
   CREATE INDEX sessions_at_work ON sessions(owner) WHERE at_work = 1;
+  CREATE INDEX sessions_offered ON sessions(place) WHERE offered;
 
   -- What is written seldom and can be long, and the same in lower case for the search.
   CREATE TABLE descriptions(
@@ -71,6 +76,7 @@ export const STEPS: readonly string[] = [
   -- Small values that all servers share: windows of accounts, budgets of days.
   CREATE TABLE ledger(key text COLLATE "C" PRIMARY KEY, value text NOT NULL, rev bigint NOT NULL, at bigint NOT NULL)
     WITH (fillfactor = 50);
+  ${MACHINE_TABLES}
   ${LEASE_FUNCTIONS}
   ${APPEND_FUNCTIONS}
   `,
