@@ -12,6 +12,7 @@ export const PLACES = {
 };
 
 const SDK = "@anthropic-ai/claude-agent-sdk";
+const POSTGRES = "pg";
 
 /** Settings (keys of src/config) that a catalogue asks of its users. Other settings have a default, or are set later. */
 const ASKED = {
@@ -190,9 +191,10 @@ function option({ flag, meaning, reading }) {
 
 function containerfile(manifest) {
   const { description, license, mcpName, name, version } = manifest;
-  // Installs the Agent SDK beside a package that does not depend on the SDK.
-  const sdk = { ...manifest.optionalDependencies, ...manifest.devDependencies, ...manifest.peerDependencies }[SDK];
-  const beside = manifest.dependencies?.[SDK] === undefined && sdk !== undefined ? ` ${SDK}@${sdk}` : "";
+  // Installs beside the package what it would otherwise install when first used.
+  const known = { ...manifest.optionalDependencies, ...manifest.devDependencies, ...manifest.peerDependencies };
+  const missing = [SDK, POSTGRES].filter((each) => manifest.dependencies?.[each] === undefined && known[each]);
+  const beside = missing.map((each) => ` ${each}@${known[each]}`).join("");
   return `# Written by scripts/catalogues.mjs. Usage: docs/http.md#containers
 ARG NODE=${IMAGE}
 
