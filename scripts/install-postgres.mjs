@@ -1,5 +1,5 @@
-// Finds the programs of PostgreSQL and pgbouncer for test/machines, and installs missing ones on Debian, without starting
-// their services. scripts/start-postgres.mjs starts a server. By hand, `node scripts/install-postgres.mjs` prints the folder.
+// Finds the programs of PostgreSQL, pgbouncer and HAProxy for test/machines, and installs missing ones on Debian, without
+// starting their services. scripts/start-postgres.mjs starts a server. By hand, `node scripts/install-postgres.mjs` prints the folder.
 import { accessSync, constants, existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -23,10 +23,18 @@ export function postgresFolder() {
 
 /** Returns the path of pgbouncer. Throws an Error with the remedy. */
 export function pgbouncer() {
-  const path = "/usr/sbin/pgbouncer";
+  return service("pgbouncer", "1 MB");
+}
+
+/** Returns the path of HAProxy. Throws an Error with the remedy. */
+export function haproxy() {
+  return service("haproxy", "2 MB");
+}
+
+function service(what, size) {
+  const path = `/usr/sbin/${what}`;
   if (existsSync(path)) return path;
-  const what = "pgbouncer";
-  install({ packages: [what], size: "1 MB", what, whatToDo: WHAT_TO_DO, meanwhile: WITHOUT_SERVICES });
+  install({ packages: [what], size, what, whatToDo: WHAT_TO_DO, meanwhile: WITHOUT_SERVICES });
   // Debian also enables the service for the next start of the machine.
   succeeds("systemctl", ["disable", what]);
   return path;
@@ -65,7 +73,7 @@ function installed() {
 }
 
 const WHAT_TO_DO =
-  "Install it by hand (Debian: apt-get install postgresql pgbouncer), or set POSTGRES_BIN to the folder of initdb; " +
+  "Install it by hand (Debian: apt-get install postgresql pgbouncer haproxy), or set POSTGRES_BIN to the folder of initdb; " +
   `POSTGRES=${SKIP} skips the tests that need it.`;
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {

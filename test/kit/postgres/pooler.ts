@@ -1,16 +1,10 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { pgbouncer } from "../../../scripts/install-postgres.mjs";
 import { freePort } from "../../../scripts/postgres-cluster.mjs";
 import type { Database } from "./database.ts";
-
-/** Stops the pooler at the end of input, also after the death of this process. */
-const GUARD = `"$@" & pooler=$!; read -r _; kill -INT $pooler; wait $pooler`;
+import { startGuarded } from "./guarded.ts";
 
 /** Starts pgbouncer in front of the server of `database`. It shares connections by session or by transaction. */
 export async function startPooler(database: Database, mode: "session" | "transaction") {
@@ -33,32 +27,12 @@ export async function startPooler(database: Database, mode: "session" | "transac
   // Readable for the user as whom pgbouncer runs.
   chmodSync(folder, 0o755);
   const asUser = process.getuid?.() === 0 ? ["-u", "postgres"] : [];
-  const child = spawn("sh", ["-c", GUARD, "sh", pgbouncer(), "-q", ...asUser, config], {
-    stdio: ["pipe", "ignore", "ignore"],
-    detached: true,
-  });
-  child.stdin.on("error", () => undefined);
-  await listening(port);
+  const pooler = await startGuarded([pgbouncer(), "-q", ...asUser, config], port);
   return {
     port,
     async stop(): Promise<void> {
-      child.stdin.end();
-      if (child.exitCode === null) await once(child, "exit");
+      await pooler.stop();
       rmSync(folder, { recursive: true });
     },
   };
-}
-
-async function listening(port: number): Promise<void> {
-  for (let tries = 0; tries < 500; tries += 1) {
-    const socket = connect(port, "127.0.0.1");
-    const isThere = await once(socket, "connect").then(
-      () => true,
-      () => false,
-    );
-    socket.destroy();
-    if (isThere) return;
-    await sleep(20);
-  }
-  throw new Error("pgbouncer does not listen");
 }
