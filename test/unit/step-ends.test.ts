@@ -196,7 +196,7 @@ describe("a lost turn", () => {
   it("a recovery ends the process that the dead owner left before anything else", () => {
     const walk = new Walk().prompt("p1").hear({ type: "started", pid: 4711, startedAt: "77", resumed: false });
     walk.take({ type: "recovered", at: walk.at });
-    const leftover = { type: "end-leftover", processId: "1", pid: 4711, startedAt: "77" };
+    const leftover = { type: "end-leftover", processId: "1", process: { pid: 4711, startedAt: "77" } };
     expect(walk.last.effects).toEqual([leftover]);
     expect(walk.log.find(({ type }) => type === "process.started")?.data).toMatchObject({ pid: 4711 });
   });

@@ -70,7 +70,7 @@ export const revoke = offer(actions.revoke, {
 /** Writes a file on the server's machine, because it is too large for an answer, and not for the model to read. */
 export const pack = offer(actions.pack, {
   words: {
-    files: "for pack: files of the repository too. Default: true",
+    files: "for pack. Default: true",
     interruptFirst: "for pack: interrupt a running turn. Default: false",
   },
   present: async ({ bytes, file, notes }, args, call, deps) => {
