@@ -90,11 +90,8 @@ export interface Engine {
   partial(sessionId: string): Promise<string>;
   /** Returns the git state of the session's folder; `undefined` outside a repository. */
   workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined>;
-  /**
-   * Packs the session into a file on this machine, for another one. Throws SESSION_BUSY while a turn runs; `files: false` leaves
-   * out the files of its folder.
-   */
-  pack(principal: Principal, sessionId: string, options: { readonly files: boolean }): Promise<PackReport>;
+  /** Packs the session into a file on this machine, for another one. Throws SESSION_BUSY while a turn runs. */
+  pack(principal: Principal, sessionId: string): Promise<PackReport>;
   rename(principal: Principal, sessionId: string, title: string): Promise<void>;
   /** Deletes the stored session; Claude Code's own transcript stays. Throws SESSION_BUSY while a turn runs. */
   delete(principal: Principal, sessionId: string, by: string): Promise<void>;

@@ -63,7 +63,7 @@ describe("a packed session", () => {
       expect(await each("unpack", file, "--cwd", world.folder())).toEqual(expectedRefusal(1, refused));
   });
 
-  it("`claude_code_session` packs after the end of a turn: `interruptFirst` interrupts it, `files` false leaves files out", async () => {
+  it("`claude_code_session` packs a session after the end of its turn", async () => {
     const cwd = world.folder();
     repository(cwd, "begin");
     const prompt = scriptTag([{ text: "Never.", gateBefore: "closed" }]);
@@ -73,12 +73,13 @@ describe("a packed session", () => {
     );
     const asked = { action: "pack", sessionId };
     await expect(server.call("claude_code_session", asked)).rejects.toThrow("[SESSION_BUSY]");
-    const answer = await server.call("claude_code_session", { ...asked, interruptFirst: true, files: false });
+    await server.call("claude_code_session", { action: "interrupt", sessionId });
+    await server.call("claude_code_check", { action: "poll", sessionId, until: "end", waitMs: 20_000 });
+    const answer = await server.call("claude_code_session", asked);
     const message = String(answer["message"]);
     const [, path = ""] = /^The session is packed in (.*) \(\d+ bytes\)\. /.exec(message) ?? [];
     expect(readFileSync(path).subarray(0, 28).toString()).toBe("claude-agents-mcp session 1\n");
     expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(message).toContain(`The files of ${cwd} are not packed.`);
     expect(message).toContain("The transcript is not masked");
     const settled = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
     expect(settled).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });

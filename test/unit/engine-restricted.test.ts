@@ -41,7 +41,7 @@ const CALLS: { readonly [K in keyof Engine]: Parameters<Engine[K]> } = {
   atWork: [],
   partial: ["s"],
   workTree: ["local", "s"],
-  pack: ["local", "s", { files: true }],
+  pack: ["local", "s"],
   rename: ["local", "s", "title"],
   delete: ["local", "s", "ann"],
   get: ["local", "s"],

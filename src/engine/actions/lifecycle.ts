@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { statusOf } from "../../domain/session.ts";
 import { defineAction } from "./action.ts";
 import { PromptId, Reason, RuleText, SessionId, Title } from "./input.ts";
@@ -98,21 +97,10 @@ export const revoke = defineAction({
     engine.revoke(principal, sessionId, { by, ...(rule !== undefined && { rule }) }),
 });
 
-/** Time for an interrupted turn to end, ms. */
-const END_MS = 60_000;
-
-/** Packs a session into a file for another machine; with `interruptFirst`, after the end of its turn. */
+/** Packs a session into a file for another machine. */
 export const pack = defineAction({
   name: "pack",
   scope: "admin",
-  fields: { ...fields, files: z.boolean().exactOptional(), interruptFirst: z.boolean().exactOptional() },
-  run: async ({ by, caller: { principal }, engine }, { files = true, interruptFirst = false, sessionId }) => {
-    const { state } = await engine.get(principal, sessionId);
-    if (state.turn && interruptFirst) {
-      const { cursor } = await engine.interrupt(principal, sessionId, by);
-      const { signal } = new AbortController();
-      await engine.wait(principal, { sessions: [{ sessionId, cursor }], until: "end", timeoutMs: END_MS, signal });
-    }
-    return engine.pack(principal, sessionId, { files });
-  },
+  fields,
+  run: async ({ caller: { principal }, engine }, { sessionId }) => engine.pack(principal, sessionId),
 });

@@ -21,7 +21,7 @@ export function createFolderOperations(
   };
   return {
     workTree: async (...session) => runtime.workTree(placedSession(options, await find(...session))),
-    pack: async (principal, sessionId, { files }) => {
+    pack: async (principal, sessionId) => {
       const record = await find(principal, sessionId);
       const { spec, state } = record;
       const check = async () => {
@@ -37,7 +37,7 @@ export function createFolderOperations(
         transcriptId: state.transcriptId ?? sessionId,
       };
       const readLog = async (from: number, limit: number) => backend.log.read(sessionId, from, limit);
-      return runtime.pack(place, { record, readLog, files, check });
+      return runtime.pack(place, { record, readLog, files: true, check });
     },
   };
 }

@@ -22,7 +22,7 @@ const MAX_SESSIONS = 50;
 const Input = z.strictObject({
   action: z.enum(["poll", "respond_permission", "answer_question"]),
   sessionId: SessionId.exactOptional().describe("Default: none"),
-  cursor: Cursor.exactOptional().describe("nextCursor of the last answer. Default: 1"),
+  cursor: Cursor.exactOptional().describe("last nextCursor. Default: 1"),
   sessions: z
     .array(z.strictObject({ sessionId: SessionId, cursor: Cursor.exactOptional() }))
     .min(1)
@@ -39,7 +39,7 @@ const Input = z.strictObject({
     .describe(`Default: ${String(MAX_EVENTS)}`),
   maxBytes: MaxBytes.exactOptional().describe(`Default: ${String(MAX_BYTES)}`),
   pollOptions: PollOptions.exactOptional(),
-  eventId: z.int().min(1).exactOptional().describe("one event, whole (outputEventId, inputEventId). Default: none"),
+  eventId: z.int().min(1).exactOptional().describe("one event, whole (inputEventId). Default: none"),
   offset: z.int().min(0).exactOptional(),
   limit: z.int().min(1).exactOptional(),
   requestId: requestId.exactOptional().describe("Default: none"),

@@ -69,10 +69,6 @@ export const revoke = offer(actions.revoke, {
 
 /** Writes a file on the server's machine, because it is too large for an answer, and not for the model to read. */
 export const pack = offer(actions.pack, {
-  words: {
-    files: "for pack. Default: true",
-    interruptFirst: "for pack: interrupt a running turn. Default: false",
-  },
   present: async ({ bytes, file, notes }, args, call, deps) => {
     const take = `On another machine: claude-agents-mcp sessions unpack FILE. ${notes.join(" ")}`;
     return messageAnswer(args, `The session is packed in ${file} (${String(bytes)} bytes). ${take}`, call, deps);
