@@ -188,8 +188,10 @@ export const postgresFull = {
       for (let round = 1; round <= rounds; round++) {
         progress(`round ${String(round)} of ${String(rounds)}`);
         for (let time = 0; time < TIMES; time++) {
-          for (const side of sides) await figures.timed(`append${side.name}`, side.append);
-          for (const side of sides) await figures.timed(`poll${side.name}`, side.poll);
+          // In turns, because the first work after an append runs beside its notification.
+          const inTurns = time % 2 === 0 ? sides : sides.toReversed();
+          for (const side of inTurns) await figures.timed(`append${side.name}`, side.append);
+          for (const side of inTurns) await figures.timed(`poll${side.name}`, side.poll);
         }
       }
       for (const side of sides) await side.close();
