@@ -88,11 +88,15 @@ export function clientConfig(target: Target, location: DatabaseLocation, name: s
   };
 }
 
-/** Statements that set up a connection, and the process of the server that serves it. Takes one round trip. */
+/**
+ * Statements that set up a connection, and the process of the server that serves it. Takes one round trip. With generic plans a
+ * statement is planned once, and not at each call in a large store: all of them read a range of an index.
+ */
 function setup(schema: string): string {
   return `SET search_path TO "${schema}", pg_temp; SET statement_timeout = ${String(STATEMENT_MS)};
     SET lock_timeout = ${String(LOCK_MS)}; SET idle_in_transaction_session_timeout = ${String(ANSWER_MS)};
-    SET default_transaction_isolation = 'read committed'; SET jit = off; SELECT pg_backend_pid() AS pid`;
+    SET default_transaction_isolation = 'read committed'; SET jit = off; SET plan_cache_mode = force_generic_plan;
+    SELECT pg_backend_pid() AS pid`;
 }
 
 /** Sets up a new connection. Returns true if a pooler is between: the server's process is not the one that greeted. */
