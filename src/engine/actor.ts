@@ -1,4 +1,4 @@
-import { changedInputOf, NO_ANSWER, NO_ENVIRONMENT, type Command, type CommandReply } from "../domain/command.ts";
+import { changedInputOf, NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import type { Refusal } from "../domain/error.ts";
 import { isAtWork, waitsForNode, type SessionState } from "../domain/session.ts";
 import { isMasked, type ActorContext, type ActorSession } from "./actor-context.ts";
@@ -7,7 +7,7 @@ import { logWriteRefusal, messageOf } from "./ports/store.ts";
 import { readKnown, storeReports } from "./session/limits-reader.ts";
 import { refusalAtOwner, refusalFromAfar } from "./session/check-prompt.ts";
 import { StoreRetry } from "./store-retry.ts";
-import { ConflictError, FencedError, isLoss, StoreTroubleError, type InboxItem, type Lease } from "./ports.ts";
+import { ConflictError, FencedError, isLoss, StoreTroubleError, type Lease } from "./ports.ts";
 import { nextDeadline, stepAll, TRACELESS, type Arrival, type Happening, type Step } from "./step.ts";
 import { lineOf, looksUnchanged } from "./step/time.ts";
 
@@ -54,7 +54,7 @@ export class SessionActor {
     this.#retry = new StoreRetry(context, (error) => this.#warn(error));
     const reading = { ...context, backend: this.#retry.withReads() };
     this.#runner = new EffectRunner({ ...reading, ...session, ...session.lease, post });
-    void this.#retry.receive(session.lease, this.#inbox.signal, (item) => this.#takeFromInbox(item));
+    void this.#retry.receive(session.lease, this.#inbox.signal, async (command) => this.command(command));
     this.#storedLine = lineOf(session.state);
     // A recorded process was left by a former owner, because this owner has started none yet.
     if (session.takenOver && isAtWork(session.state)) this.#post(session.takenOver);
@@ -67,10 +67,12 @@ export class SessionActor {
     const judgement = changed && (await this.#runner.judge(changed.requestId, changed.input));
     const unable = (await refusalFromAfar(this.#context, this.#session, command)) ?? this.#trouble;
     if (this.#gone || this.#leaving) return NO_ANSWER;
-    if (unable) return { ok: false, refusal: unable };
-    const refusal = refusalAtOwner(command, { ...this.#context, session: this.#session, state: this.#state });
-    if (refusal === NO_ENVIRONMENT && !isAtWork(this.#state)) void this.#release();
-    if (refusal) return refusal;
+    const place = { ...this.#context, session: this.#session, state: this.#state };
+    const refused = unable ? ({ ok: false, refusal: unable } as const) : refusalAtOwner(command, place);
+    if (refused) {
+      if (!this.#draining) void this.#retire();
+      return refused;
+    }
     return new Promise((resolve) => {
       this.#replies.set(command.id, resolve);
       const masked = changed && isMasked(this.#context, this.#session.lease.sessionId, changed.input);
@@ -136,6 +138,7 @@ export class SessionActor {
   async #release(): Promise<void> {
     if (this.#gone) return;
     this.#leave();
+    await this.#retry.answered();
     const { placement } = this.#context;
     await placement.release(this.#session.lease, this.#state).catch((error: unknown) => this.#warn(error));
   }
@@ -258,14 +261,6 @@ export class SessionActor {
     const due = nextDeadline(this.#state, this.#session.policy);
     const onDue = () => this.#post({ type: "tick" });
     this.#cancelTimer = due === undefined ? undefined : this.#context.clock.after(due, onDue, { isLimit: true });
-  }
-
-  /** Not awaited, because a second command may end the wait of the first. */
-  #takeFromInbox(item: InboxItem): void {
-    this.command(item.command)
-      // Sends no reply after `NO_ENVIRONMENT`, so that the sender takes the session as soon as it is free.
-      .then(async (reply) => (reply === NO_ENVIRONMENT ? undefined : item.ack(reply)))
-      .catch((error: unknown) => this.#warn(error));
   }
 
   /**

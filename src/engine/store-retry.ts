@@ -1,3 +1,4 @@
+import { type Command, type CommandReply, NO_ANSWER, NO_ENVIRONMENT } from "../domain/command.ts";
 import type { ActorContext } from "./actor-context.ts";
 import { pause } from "./clock.ts";
 import { isOutage, type Clock, type InboxItem, type Lease, type SessionBackend, type SessionLog } from "./ports.ts";
@@ -10,11 +11,14 @@ import { isOutage, type Clock, type InboxItem, type Lease, type SessionBackend, 
 /** Delay before a call is repeated, ms. */
 const AGAIN_MS = 1_000;
 
+type Take = (command: Command) => Promise<CommandReply>;
+
 export class StoreRetry {
   readonly #clock: Pick<Clock, "after">;
   readonly #backend: SessionBackend;
   readonly #onFault: (error: unknown) => void;
   readonly #endPauses = new Set<() => void>();
+  readonly #answers = new Set<Promise<void>>();
   #isOver = false;
 
   constructor({ backend, clock }: Pick<ActorContext, "backend" | "clock">, onFault: (error: unknown) => void) {
@@ -42,19 +46,34 @@ export class StoreRetry {
   }
 
   /**
-   * Gives each command of the inbox to `take`, until `signal` aborts. Reads again after a failure, because without its inbox the
-   * session would answer no other server.
+   * Gives each command of the inbox to `take`, until `signal` aborts, and stores the answers. Reads again after a failure,
+   * because without its inbox the session would answer no other server.
    */
-  async receive(lease: Lease, signal: AbortSignal, take: (item: InboxItem) => void): Promise<void> {
+  async receive(lease: Lease, signal: AbortSignal, take: Take): Promise<void> {
     while (!signal.aborted) {
       try {
-        for await (const item of this.#backend.inbox.receive(lease, signal)) take(item);
+        for await (const item of this.#backend.inbox.receive(lease, signal)) this.#answer(item, take);
         return;
       } catch (error) {
         this.#onFault(error);
         await this.pause();
       }
     }
+  }
+
+  /** Not awaited, because a second command may end the wait of the first. */
+  #answer(item: InboxItem, take: Take): void {
+    const answered = take(item.command)
+      // Without an answer, the sender takes the session as soon as it is free.
+      .then(async (reply) => (reply === NO_ENVIRONMENT || reply === NO_ANSWER ? undefined : item.ack(reply)))
+      .catch((error: unknown) => this.#onFault(error))
+      .finally(() => this.#answers.delete(answered));
+    this.#answers.add(answered);
+  }
+
+  /** Resolves once the answers to all commands are stored. The store takes them from the owner only: call before a release. */
+  async answered(): Promise<void> {
+    await Promise.all(this.#answers);
   }
 
   /** Resolves after `AGAIN_MS` with true, or at `end` with false. */

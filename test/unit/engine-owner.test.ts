@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import type { CommandReply } from "../../src/domain/command.ts";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { type BackendOverride, collectErrors, Gate, gatedAppend, twoNodes, type World } from "../kit/step/two-nodes.ts";
 
@@ -8,6 +9,37 @@ function start(between?: { a?: BackendOverride; b?: BackendOverride }): World {
   return world;
 }
 afterEach(() => world.close());
+
+describe("an owner whose session has no work left", () => {
+  /** Delays all answers of an owner while the gate is closed; `order` gets answers and releases as the store has them. */
+  const slowAnswers =
+    (gate: Gate, order: string[]): BackendOverride =>
+    ({ inbox, leases }) => ({
+      inbox: {
+        async *receive(...args) {
+          for await (const item of inbox.receive(...args)) {
+            const answer = async (reply: CommandReply) => item.ack(reply).then(() => void order.push("answer"));
+            yield { ...item, ack: async (reply) => gate.pass().then(async () => answer(reply)) };
+          }
+        },
+      },
+      leases: { release: async (lease) => leases.release(lease).then(() => void order.push("release")) },
+    });
+
+  it("an owner stores the answer to another node before it gives the session up", async () => {
+    const [gate, order] = [new Gate(), [] as string[]];
+    const { a, b } = start({ a: slowAnswers(gate, order) });
+    const id = await a.openIdle();
+    gate.closed = true;
+    const cancelled = b.engine.cancel("local", id, { by: "ann", reason: "enough" });
+    await gate.arrived;
+    await a.waitForEvent(id, "process.exited");
+    expect(order).toEqual([]);
+    gate.open();
+    await cancelled;
+    await expect.poll(() => order).toEqual(["answer", "release"]);
+  });
+});
 
 describe("an owner that drains", () => {
   it("a draining owner records running turns as interrupted, stops them, and releases its session", async () => {
