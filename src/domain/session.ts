@@ -163,7 +163,8 @@ export function isAtWork({ process, turn }: SessionState): boolean {
 
 /** True if only another node can go on with the session, so that this one need not own it. */
 export function waitsForNode({ process, waiting }: SessionState): boolean {
-  return waiting?.kind === "workspace" && process.phase === "none";
+  // A search for an environment goes before the start at a node that has the place.
+  return waiting?.kind === "workspace" && waiting.isSearching !== true && process.phase === "none";
 }
 
 export function initialState(at: number): SessionState {

@@ -128,6 +128,8 @@ function refuseToGoOn(draft: Draft, turn: Turn, message: string): void {
 /** Begins the search for an environment anew at an owner that has taken the session over, or looks at that owner's limits. */
 export function waitAgain(draft: Draft): void {
   const { turn, waiting } = draft.state;
+  // The former owner had the place of the session, which this node may not have.
+  if (waiting?.kind === "workspace") delete waiting.isSearching;
   if (turn && waiting?.isSearching) draft.effects.push({ type: "find-environment", turnId: turn.id });
   else if (turn?.isHeldBack || waiting?.kind === "workspace") lookAtWait(draft);
 }
