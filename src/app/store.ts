@@ -1,3 +1,4 @@
+import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { defaultStore, storeTraits, type StoreLocation } from "../config/store.ts";
@@ -90,6 +91,7 @@ export async function connectStore(
     clock: systemClock,
     urls,
     ...node,
+    leaseMs: constants().leaseMs || node.leaseMs,
     log,
   });
 }

@@ -33,7 +33,7 @@ const DEFAULTS = {
   shim: true,
   /** Time for which a shim keeps Claude Code without a server, ms. */
   keepMs: 300_000,
-  /** Length of a lease on a store of several machines in place of the setting `leaseMs`, ms; 0 for the setting. */
+  /** Length of a lease on a store of several machines, ms. 0 means the setting `leaseMs`. */
   leaseMs: 0,
   /** Maximum number of open HTTP requests per principal. */
   maxStreams: 256,
