@@ -64,14 +64,14 @@ export async function startWhole(client: Connection, from: Start): Promise<Writt
   return written;
 }
 
-/** Prompts the session with a turn that runs `call`. Resolves after `waitMs`, or the turn. */
+/** Prompts the session with a turn that runs `call`, which writes `lines` lines. Resolves after `waitMs`, or the turn. */
 export async function goOn(
   client: Connection,
   { file, sessionId }: Written,
   call: string,
-  waitMs = 40_000,
+  { lines = 2, waitMs = 40_000 }: { readonly lines?: number; readonly waitMs?: number } = {},
 ): Promise<Answer> {
-  const prompt = `${call}? ${scriptTag([writing(file, call, 2), { text: `After ${call}.` }])}`;
+  const prompt = `${call}? ${scriptTag([writing(file, call, lines), { text: `After ${call}.` }])}`;
   return client.call("claude_code_reply", { sessionId, prompt, waitMs });
 }
 
