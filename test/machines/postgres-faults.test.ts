@@ -6,6 +6,7 @@ import { TcpProxy } from "../kit/faults/tcp-proxy.ts";
 import { BACK_PROMPT } from "../kit/faults/driving.ts";
 import { countLost, expectUsable, Watcher } from "../kit/faults/watcher.ts";
 import { Database, describePostgres } from "../kit/postgres/database.ts";
+import { fullDiskTest } from "../kit/postgres/full-disk.ts";
 import { amount } from "../kit/runner/amount.ts";
 import type { Server } from "../kit/servers/stdio-server.ts";
 import { useWorld } from "../kit/world.ts";
@@ -139,3 +140,6 @@ describePostgres("a turn while its database", () => {
     },
   );
 });
+
+// At night only: a store waits for its database before it refuses.
+if (amount(0, 1) === 1) describePostgres("a database whose disk is full", fullDiskTest);

@@ -20,6 +20,8 @@ const LONGEST = [
   "attacks/command-rules",
   "page/people",
   "page/views",
+  "machines/postgres-store",
+  "machines/postgres-faults",
   "matrices/long-turn",
   "matrices/http-restart",
   "matrices/real-clients",

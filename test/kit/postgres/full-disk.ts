@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { Cluster } from "../../scripts/postgres-cluster.mjs";
-import type { SessionBackend } from "../../src/engine/ports.ts";
-import { Database, describePostgres } from "../kit/postgres/database.ts";
-import { PostgresStore } from "../kit/postgres/store.ts";
-import { claimLease, notice, session, TTL, write } from "../kit/store/vocabulary.ts";
+import { Cluster } from "../../../scripts/postgres-cluster.mjs";
+import type { SessionBackend } from "../../../src/engine/ports.ts";
+import { Database } from "./database.ts";
+import { PostgresStore } from "./store.ts";
+import { claimLease, notice, session, TTL, write } from "../store/vocabulary.ts";
 
-/** Fills the disk of a database, at night only (AMOUNTS=full): the disk is a file system of its own, which only root may mount. */
+/** Fills the disk of a database: a file system of its own, which only root may mount. */
 
 const LARGE = "x".repeat(100_000);
 /** Small pieces of the write-ahead log, so that the disk need not be large. */
@@ -36,8 +36,8 @@ async function fillUp(node: SessionBackend, append: (text: string) => Promise<vo
   throw new Error(`node ${node.nodeId}: the disk was never full`);
 }
 
-describePostgres("a database whose disk is full", () => {
-  it.runIf(process.env["AMOUNTS"] === "full")(
+export function fullDiskTest(): void {
+  it(
     "a full disk fails appends with the reason, loses none that was acknowledged, and appends go on once there is space",
     { timeout: 300_000 },
     async () => {
@@ -71,4 +71,4 @@ describePostgres("a database whose disk is full", () => {
       rmSync(disk, { recursive: true });
     },
   );
-});
+}
