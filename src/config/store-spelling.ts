@@ -18,9 +18,10 @@ interface Spelling {
 }
 
 /**
- * Matches SQLite's names for a store in memory and for a file (as paths, each would create an oddly named file), and any URL.
+ * Matches SQLite's names for a store in memory and for a file (as paths, each would create an oddly named file), any URL, and
+ * one of PostgreSQL without its slashes.
  */
-const NO_PATH = /^\s*(?:file:|:memory:\s*$|[a-z][a-z\d+.-]+:\/\/)/i;
+const NO_PATH = /^\s*(?:file:|postgres(?:ql)?:|:memory:\s*$|[a-z][a-z\d+.-]+:\/\/)/i;
 
 /** Value of `--store`. */
 export const MEMORY = "memory:";
@@ -48,13 +49,13 @@ export function isStorePath(text: string): boolean {
   return kind !== undefined && SPELLINGS[kind].isPath;
 }
 
-/** Parameters of a URL that hold secrets. */
-const SECRET_PARAMETERS = ["password", "sslpassword"];
+/** Names of parameters of a URL that hold secrets. */
+const SECRET_PARAMETER = /pass(?:word|wd|phrase)?$/i;
 
 function postgresProblem(text: string): string | undefined {
   if (!URL.canParse(text)) return "the URL cannot be read. Write postgres://USER@HOST/DATABASE.";
   const { password, pathname, searchParams } = new URL(text);
-  if (password !== "" || SECRET_PARAMETERS.some((name) => searchParams.has(name))) {
+  if (password !== "" || [...searchParams.keys()].some((name) => SECRET_PARAMETER.test(name))) {
     const why = "the URL has a password, which lists of processes and client configurations would show";
     return `${why}. Write the password to a private file, and name the file: --store-password-file.`;
   }

@@ -15,7 +15,7 @@ it("memory: is not taken for a path", () => {
   expect(StoreSetting.parse("memory:")).toEqual({ kind: "memory" });
 });
 
-it.each(["mysql://host/db", " S3+https://bucket", ":memory:", "file:s.db"])(
+it.each(["mysql://host/db", " S3+https://bucket", ":memory:", "file:s.db", "postgres:/ann:pw@h/d"])(
   "%s is not taken for a path, and the schema refuses it",
   (text) => {
     expect([isStorePath(text), storeKindOf(text)]).toEqual([false, undefined]);
@@ -41,6 +41,7 @@ describe("a PostgreSQL URL", () => {
     ["postgres://ann:s3cret@h/d", "has a password"],
     ["postgres://h/d?password=s3cret", "has a password"],
     ["postgres://h/d?sslpassword=s3cret", "has a password"],
+    ["postgres://h/d?PASSWORD=s3cret", "has a password"],
     ["postgres://h", "names no database"],
     ["postgres://h/d/s3cret", "names no database"],
     ["postgres://ann:s3cret@h:port/d", "cannot be read"],
