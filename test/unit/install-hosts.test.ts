@@ -33,6 +33,11 @@ describe("a host on the command line", () => {
     ["gpu=ssh:a b", "cannot be a destination"],
     ["gpu=ssh:a`id`", "cannot be a destination"],
     ["gpu=ssh:$HOME", "cannot be a destination"],
+    ["gpu=ssh:me@host:22", "only as ssh://me@host:22"],
+    ["gpu=ssh:ssh://me:s3cret@host", "the URL is not ssh://user@host:port (a password is never part of it"],
+    ["gpu=ssh:ssh://-oProxyCommand=id", "the URL is not"],
+    ["gpu=ssh:ssh://host/path", "the URL is not"],
+    ["gpu=ssh:ssh://host:99999", "no valid port"],
     ["a/b=ssh:gpu", 'the name "a/b" must have'],
     [`${"n".repeat(19)}=ssh:gpu`, "must have 1 to 18"],
   ])("%s is refused", (text, problem) => expect(() => parseHost(text)).toThrow(problem));

@@ -15,16 +15,31 @@ const NAME = /^[a-z\d](?:[\w-]{0,16}[a-z\d])?$/i;
 /** Characters that `ssh` refuses in a host since version 9.6, because a proxy command of its user might give them to a shell. */
 const UNSAFE = /[\s\p{Cc}'"`$;&<>|(){}]/u;
 
+/** URL of a host, without a password or a path. */
+const SSH_URL = /^ssh:\/\/(?:[^@/:]+@)?(?:\[[^\]/]+\]|[^@/:-][^@/:]*)(?::(?<port>\d{1,5}))?\/?$/i;
+
+/** Returns what a destination is instead, in a sentence; `undefined` if `ssh` takes it. Does not repeat a password. */
+function targetProblem(target: string): string | undefined {
+  // OpenSSH would take the word for a flag, which may run a command.
+  if (target === "" || target.startsWith("-") || UNSAFE.test(target))
+    return `"${target}" cannot be a destination of ssh.`;
+  const port = /^([^:]+):(\d+)$/.exec(target);
+  if (port) return `"${target}" has a port, which ssh takes only as ssh://${port[1]}:${port[2]}.`;
+  if (!/^ssh:\/\//i.test(target)) return undefined;
+  const url = SSH_URL.exec(target);
+  if (!url) return "the URL is not ssh://user@host:port (a password is never part of it: use a key).";
+  return Number(url.groups?.["port"] ?? 22) > 65_535 ? `"${target}" has no valid port.` : undefined;
+}
+
 /** Reads `NAME=ssh:TARGET`. Throws ConfigError. */
 export function parseHost(text: string): SshHost {
   const [, name = "", target = ""] = /^([^=]*)=ssh:(.*)$/s.exec(text) ?? [];
   if (name === "") throw new ConfigError(`--host is "${text}": must be NAME=ssh:TARGET, as in gpu=ssh:me@gpu.example.`);
   checkHostName(name);
-  // OpenSSH would take the word for a flag, which may run a command.
-  if (target === "" || target.startsWith("-") || UNSAFE.test(target)) {
-    throw new ConfigError(
-      `--host ${name}: "${target}" cannot be a destination of ssh. Use a host, user@host, ssh://user@host:port or a Host of ~/.ssh/config.`,
-    );
+  const problem = targetProblem(target);
+  if (problem !== undefined) {
+    const advice = "Use a host, user@host, ssh://user@host:port or a Host of ~/.ssh/config.";
+    throw new ConfigError(`--host ${name}: ${problem} ${advice}`);
   }
   return { name, target };
 }
