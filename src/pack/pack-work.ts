@@ -10,10 +10,10 @@ import {
 } from "../security/git/read-only-git.ts";
 import { submoduleFault } from "../security/git/repository.ts";
 import { GitError, unreadableText } from "../security/git/run.ts";
-import { realpath } from "../security/files/limited.ts";
+import { exists, realpath } from "../security/files/limited.ts";
 import { readSmall } from "../security/files/plain-file.ts";
 import type { Work } from "./manifest.ts";
-import { createBeside, PLAIN_URL, REFS } from "./work-repository.ts";
+import { createBeside, listOf, namesIn, PLAIN_URL, REFS, shown } from "./work-repository.ts";
 
 /**
  * Packs the repository around a folder: a bundle with the history of `HEAD`, and with the files that are not committed as up to two
@@ -38,6 +38,7 @@ export interface PackedWork {
  * Resolves to `undefined` if the folder is in no repository. Throws INVALID_ARGUMENT for a repository that cannot be read as a whole.
  */
 export async function packWork(place: GitContext, scratch: string): Promise<PackedWork | undefined> {
+  if (!(await exists(place.cwd))) throw unpackable(`${place.cwd} is gone.`);
   const opened = await openRepository({ ...place, mostBytes: MAX_LIST_BYTES }, LIMIT_MS);
   if (opened === undefined) return undefined;
   if (typeof opened === "string") throw unpackable(opened);
@@ -74,7 +75,8 @@ async function packOpened(place: GitContext, opened: OpenedRepository, scratch: 
   if (!git) throw unpackable("No git was found.");
   await createBeside(git, { gitDir, format, objects: join(repository.commonDir, "objects") });
   if (shallow !== "") await writeFile(join(gitDir, "shallow"), shallow);
-  const { hasIndex, leftOut, submodules } = await commitFiles(git, whole.git, { allowed: place.allowed, commit, top });
+  const tree = { allowed: place.allowed, commit, gitDir: repository.gitDir, top };
+  const { hasIndex, leftOut, submodules } = await commitFiles(git, whole.git, tree);
   const bundle = join(scratch, "work.bundle");
   await git(["bundle", "create", "-q", bundle, "--all"]);
   const url = await readLine(whole.git, "config", "--get", "remote.origin.url");
@@ -109,19 +111,21 @@ async function readLine(git: ReadOnlyGit, ...args: string[]): Promise<string | u
 interface Tree {
   readonly allowed: GitContext["allowed"];
   readonly commit: string | undefined;
+  /** Data of the repository that is packed. */
+  readonly gitDir: string;
   readonly top: string;
 }
 
 /** Commits the index and the files, and names both and `commit` by refs. */
-async function commitFiles(git: OwnGit, of: ReadOnlyGit, { allowed, commit, top }: Tree) {
-  const index = (await of("ls-files", "--stage", "-z")).toString();
-  const entries = index.split("\0").filter((entry) => entry !== "");
+async function commitFiles(git: OwnGit, of: ReadOnlyGit, { allowed, commit, gitDir, top }: Tree) {
+  const index = await of("ls-files", "--stage", "-z");
+  const entries = namesIn(index);
   const submodules = entries.flatMap((entry) => submoduleIn(entry));
   await git(["update-index", "-z", "--index-info"], index);
   const isMerging = entries.some((entry) => /^\d+ \w+ [1-3]\t/.test(entry));
-  const changed = names(await of("diff-files", "--name-only", "-z", "--ignore-submodules=dirty"));
-  const untracked = names(await of("ls-files", "--others", "--exclude-standard", "-z"));
-  const ignored = names(await of("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"));
+  const changed = namesIn(await of("diff-files", "--name-only", "-z", "--ignore-submodules=dirty"));
+  const untracked = namesIn(await of("ls-files", "--others", "--exclude-standard", "-z"));
+  const ignored = namesIn(await of("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"));
   const nested = untracked.filter((name) => name.endsWith("/"));
   const files = [...new Set([...changed, ...untracked.filter((name) => !name.endsWith("/"))])];
   const hidden = await hiddenSubmodules(submodules, top, allowed);
@@ -135,10 +139,7 @@ async function commitFiles(git: OwnGit, of: ReadOnlyGit, { allowed, commit, top 
   };
   if (commit !== undefined) await git(["update-ref", REFS.commit, commit]);
   if (!isMerging) await commitTree(REFS.index);
-  await git(
-    ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"],
-    kept.map((name) => `${name}\0`).join(""),
-  );
+  await git(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], listOf(kept));
   await commitTree(REFS.files);
   const leftOut = [
     ...listed("git ignores them", ignored),
@@ -147,24 +148,69 @@ async function commitFiles(git: OwnGit, of: ReadOnlyGit, { allowed, commit, top 
       "only the commit of a submodule is packed, not its files: push its commits",
       submodules.map(({ commit: at, path }) => `${path} (${at.slice(0, 12)})`),
     ),
-    ...(isMerging ? ["The merge under way is not packed; its files are, with their conflict markers."] : []),
+    ...listed("other machines could take their names for .git", await refusedNames(git, kept, top)),
+    ...listed("git was told to overlook their changes", await overlooked(of, top)),
+    ...(await underWay(gitDir, isMerging)),
   ];
-  return { hasIndex: !isMerging, leftOut, submodules };
+  return {
+    hasIndex: !isMerging,
+    leftOut,
+    submodules: submodules.map(({ commit: at, path }) => ({ commit: at, path: shown(path) })),
+  };
 }
 
-function names(list: Buffer): string[] {
-  return list
-    .toString()
-    .split("\0")
-    .filter((name) => name !== "");
+/** Returns names of files that git has not taken, without an error, into the index. */
+async function refusedNames(git: OwnGit, kept: readonly string[], top: string): Promise<string[]> {
+  const taken = new Set(namesIn(await git(["ls-files", "-z"])));
+  return existing(
+    kept.filter((name) => !taken.has(name)),
+    top,
+  );
 }
 
-const MAX_LISTED = 20;
+/** Returns files whose changes git does not see: `assume-unchanged`, and `skip-worktree` outside a sparse checkout. */
+async function overlooked(of: ReadOnlyGit, top: string): Promise<string[]> {
+  const flagged = namesIn(await of("ls-files", "-v", "-z")).filter((line) => /^[a-zS] /.test(line));
+  return existing(
+    flagged.map((line) => line.slice(2)),
+    top,
+  );
+}
+
+async function existing(names: readonly string[], top: string): Promise<string[]> {
+  const found = names.map(async (name) =>
+    lstat(join(top, shown(name))).then(
+      (stats) => (stats.isDirectory() ? [] : [name]),
+      () => [],
+    ),
+  );
+  return (await Promise.all(found)).flat();
+}
+
+/** Files of git by the operation that keeps them. */
+const OPERATIONS = [
+  ["rebase-merge", "rebase"],
+  ["rebase-apply", "rebase"],
+  ["MERGE_HEAD", "merge"],
+  ["CHERRY_PICK_HEAD", "cherry-pick"],
+  ["REVERT_HEAD", "revert"],
+] as const;
+
+async function underWay(gitDir: string, isMerging: boolean): Promise<string[]> {
+  const found = OPERATIONS.map(async ([file, name]) => ((await exists(join(gitDir, file))) ? [name] : []));
+  const [name = isMerging ? "merge" : undefined] = (await Promise.all(found)).flat();
+  if (name === undefined) return [];
+  return [`The ${name} under way is not packed; its files are${isMerging ? ", with their conflict markers" : ""}.`];
+}
+
+/** Number of names in a sentence, and characters of each: `Manifest` bounds the sentence. */
+const [MAX_LISTED, MAX_SHOWN] = [20, 500];
 
 function listed(why: string, all: readonly string[]): string[] {
   if (all.length === 0) return [];
   const more = all.length > MAX_LISTED ? ` and ${String(all.length - MAX_LISTED)} more` : "";
-  return [`Not packed, because ${why}: ${all.slice(0, MAX_LISTED).join(", ")}${more}.`];
+  const names = all.slice(0, MAX_LISTED).map((name) => shown(name).slice(0, MAX_SHOWN));
+  return [`Not packed, because ${why}: ${names.join(", ")}${more}.`];
 }
 
 function submoduleIn(entry: string): { path: string; commit: string }[] {
@@ -178,19 +224,21 @@ async function hiddenSubmodules(
   top: string,
   allowed: GitContext["allowed"],
 ): Promise<string[]> {
-  const found = submodules.map(async ({ path }) => ((await submoduleFault(join(top, path), allowed)) ? [path] : []));
+  const found = submodules.map(async ({ path }) =>
+    (await submoduleFault(join(top, shown(path)), allowed)) ? [path] : [],
+  );
   return (await Promise.all(found)).flat();
 }
 
 async function checkSize(files: readonly string[], top: string): Promise<void> {
   let [bytes, largest, most] = [0, "", -1];
   for (const name of files) {
-    const size = await lstat(join(top, name)).then(
+    const size = await lstat(join(top, shown(name))).then(
       (found) => found.size,
       () => 0,
     );
     bytes += size;
-    if (size > most) [largest, most] = [name, size];
+    if (size > most) [largest, most] = [shown(name), size];
   }
   if (bytes <= MAX_FILE_BYTES) return;
   const problem = `Files that are not committed have ${String(Math.round(bytes / 1024 ** 2))} MiB, of which ${largest} has the most`;

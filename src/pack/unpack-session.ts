@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { lstat, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { readPayer } from "../claude/account.ts";
@@ -15,6 +15,7 @@ import { SessionStatus } from "../domain/session.ts";
 import { cutBeyond } from "../engine/policy/bounded-options.ts";
 import type { Lease, SessionBackend, WrittenFile } from "../engine/ports.ts";
 import { isHalfUnpacked, settleUnpacked, unpackingState } from "../engine/step/unpacked.ts";
+import { damaged } from "./container.ts";
 import { withoutSecrets } from "./pack-session.ts";
 import { readLog, unpackParts, type UnpackedParts } from "./unpack-parts.ts";
 import { prepareWork, type PreparedWork } from "./unpack-work.ts";
@@ -81,7 +82,8 @@ async function place(parts: UnpackedParts, target: UnpackTarget, scratch: string
     work && bundle !== undefined
       ? await prepareWork(folder, { sessionId, work, bundle, scratch, environment })
       : await plainFolder(folder);
-  const cwd = work && work.folder !== "" ? join(folder, ...work.folder.split("/")) : folder;
+  const inside = work ? work.folder.split("/").filter((part) => part !== "") : [];
+  const cwd = join(folder, ...inside);
   const undo: (() => Promise<unknown>)[] = [async () => prepared.drop()];
   try {
     await createRow(parts, { ...options, cwd }, target.store);
@@ -90,6 +92,7 @@ async function place(parts: UnpackedParts, target: UnpackTarget, scratch: string
     undo.push(async () => target.store.leases.release(lease));
     await writeLog(parts, lease, target.store);
     const files = await prepared.finish();
+    await makeFolder(folder, inside);
     await placeConversation(parts, { configFolder: identify(environment).configFolder, cwd, undo });
     const notes = [files, ...(await payerNotes(parts, environment)), ...cut];
     await openSession(parts, { environment, lease, notes, store: target.store });
@@ -121,6 +124,17 @@ async function chooseFolder({ manifest: { work } }: UnpackedParts, { base, folde
   if (!/^[^/\\\0]+$/.test(work.name) || work.name.startsWith(".") || work.name === "")
     throw invalidArgument("--cwd", "is required, because the folder has no usual name.");
   return Promise.resolve(join(base, work.name));
+}
+
+/** Makes a folder that git has not kept, because it is empty. Throws INVALID_ARGUMENT for a way out of the repository. */
+async function makeFolder(top: string, parts: readonly string[]): Promise<void> {
+  let folder = top;
+  for (const part of parts) {
+    folder = join(folder, part);
+    await mkdir(folder).catch(() => undefined);
+    if (!(await lstat(folder)).isDirectory() || part.toLowerCase() === ".git")
+      throw damaged(`its folder ${JSON.stringify(parts.join("/"))} is none of its repository`);
+  }
 }
 
 /** A folder for a session without files. */

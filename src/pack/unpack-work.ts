@@ -7,7 +7,7 @@ import { ownGit, type OwnGit, type OwnRepository } from "../security/git/own-rep
 import { openRepository, type GitContext } from "../security/git/read-only-git.ts";
 import { GitError } from "../security/git/run.ts";
 import type { Work } from "./manifest.ts";
-import { createBeside, PLAIN_URL, REFS } from "./work-repository.ts";
+import { createBeside, listOf, namesIn, PLAIN_URL, REFS, shown } from "./work-repository.ts";
 
 /**
  * Unpacks the repository of a session: into a new folder, made beside its place and renamed, or into a clone that has the commit
@@ -117,7 +117,7 @@ async function prepareClone(folder: string, unpacking: Unpacking): Promise<Prepa
     await takeObjects(git, unpacking);
     const files = await findFiles(git, { objects: join(repository.commonDir, "objects"), top: cwd }, unpacking);
     for (const name of files.added)
-      if (await exists(join(cwd, name))) throw refused(`has a file ${name}, which git ignores. Move it`);
+      if (await exists(join(cwd, shown(name)))) throw refused(`has a file ${shown(name)}, which git ignores. Move it`);
     const finish = async () => {
       const branch =
         head === commit ? undefined : await switchTo(git, has, { commit, head, sessionId, wanted: work.branch });
@@ -213,8 +213,7 @@ async function findFiles(
   await createBeside(raw, { gitDir, objects: place.objects, format: work.format });
   const files = (await git(["rev-parse", REFS.files])).toString().trim();
   const base = work.commit ?? (await raw(["hash-object", "-t", "tree", "-w", "--stdin"])).toString().trim();
-  const fields = (await raw(["diff-tree", "-r", "-z", "--raw", "--no-renames", base, files])).toString();
-  const parts = fields.split("\0");
+  const parts = namesIn(await raw(["diff-tree", "-r", "-z", "--raw", "--no-renames", base, files]));
   const changes = parts.flatMap((part, at) => {
     const [, before, after, status] = /^:(\d+) (\d+) \w+ \w+ (\w)$/.exec(part) ?? [];
     return status === undefined ? [] : [{ before, after, status, name: parts[at + 1] ?? "" }];
@@ -236,11 +235,11 @@ async function writeFiles(
   { base, files, raw, removed, written }: ChangedFiles,
   { work }: Unpacking,
 ): Promise<void> {
-  const list = (names: readonly string[]) => names.map((name) => `${name}\0`).join("");
   await raw(["read-tree", base]);
-  if (removed.length > 0) await raw(["rm", "-q", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"], list(removed));
+  if (removed.length > 0)
+    await raw(["rm", "-q", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"], listOf(removed));
   await raw(["read-tree", files]);
-  await raw(["checkout-index", "-q", "-f", "-z", "--stdin"], list(written));
+  await raw(["checkout-index", "-q", "-f", "-z", "--stdin"], listOf(written));
   const index = work.hasIndex ? REFS.index : work.commit;
   await git(["read-tree", ...(index === undefined ? ["--empty"] : [index])]);
   // Ends with 1 if files differ from the index, as they may.

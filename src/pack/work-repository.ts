@@ -27,3 +27,19 @@ export async function createBeside(git: OwnGit, { format, gitDir, objects }: Bes
   await writeFile(join(gitDir, "info", "attributes"), RAW_ATTRIBUTES);
   await writeFile(join(gitDir, "objects", "info", "alternates"), `${objects}\n`);
 }
+
+/** Splits a list that git ends with NUL. A name has a character for each byte, because names need not be UTF-8. */
+export function namesIn(list: Buffer): string[] {
+  return list
+    .toString("latin1")
+    .split("\0")
+    .filter((name) => name !== "");
+}
+
+/** Returns names for the stdin of git. */
+export function listOf(names: readonly string[]): Buffer {
+  return Buffer.from(names.map((name) => `${name}\0`).join(""), "latin1");
+}
+
+/** Returns the name as text to show and to open. */
+export const shown = (name: string): string => Buffer.from(name, "latin1").toString();

@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
@@ -26,6 +35,7 @@ async function begun(cwd = world.folder(), more: object = {}): Promise<string> {
   return (await server.call("claude_code", { prompt, cwd, waitMs: 20_000, ...more })).sessionId;
 }
 
+/** `text` has a character for each byte. */
 type TextPart = readonly [name: string, text: string];
 
 async function partsOf(file: string): Promise<TextPart[]> {
@@ -33,13 +43,15 @@ async function partsOf(file: string): Promise<TextPart[]> {
   for await (const { bytes, name } of readPack(Readable.from([readFileSync(file)]))) {
     const all: Uint8Array[] = [];
     for await (const each of bytes) all.push(each);
-    found.push([name, Buffer.concat(all).toString()]);
+    found.push([name, Buffer.concat(all).toString("latin1")]);
   }
   return found;
 }
 
 async function writeParts(file: string, parts: readonly TextPart[]): Promise<void> {
-  const given = Readable.from(parts.map(([name, text]) => ({ name, bytes: Readable.from([Buffer.from(text)]) })));
+  const given = Readable.from(
+    parts.map(([name, text]) => ({ name, bytes: Readable.from([Buffer.from(text, "latin1")]) })),
+  );
   const all: Buffer[] = [];
   for await (const bytes of writePack(given)) all.push(bytes);
   writeFileSync(file, Buffer.concat(all));
@@ -140,6 +152,25 @@ describe("a damaged or hostile file", () => {
       expectedRefusal(1, /file: (?:is damaged|cannot be read)/),
     );
     expect((await run("list")).stdout).toMatch(/^No sessions/);
+  });
+
+  it("a folder of the session behind a link of its repository is refused, and an empty one is made", async () => {
+    const top = world.folder();
+    repository(top, "begin");
+    const { home, run } = homes.another();
+    mkdirSync(join(home, "outside"));
+    symlinkSync(join(home, "outside"), join(top, "link"));
+    mkdirSync(join(top, "empty"));
+    const { file } = await homes.pack(await begun(join(top, "empty")));
+    const [[name, text], ...others] = (await partsOf(file)) as [TextPart, ...TextPart[]];
+    await writeParts(join(home, "hostile"), [[name, text.replace('"folder":"empty"', '"folder":"link/x"')], ...others]);
+    const target = join(home, "target");
+    expect(await run("unpack", join(home, "hostile"), "--cwd", target)).toEqual(
+      expectedRefusal(1, /file: is damaged: its folder "link\/x"/),
+    );
+    expect([existsSync(target), readdirSync(join(home, "outside"))]).toEqual([false, []]);
+    expect((await run("unpack", file, "--cwd", target)).stdout).toContain(join(target, "empty"));
+    expect(readdirSync(target)).toContain("empty");
   });
 
   it("a folder with other files is refused", async () => {

@@ -1,4 +1,4 @@
-import { chmodSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { gitIn } from "../kit/git-repository.ts";
@@ -42,6 +42,31 @@ describe("work in progress", () => {
     expect(packed.leftOut).toEqual(["Not packed, because git ignores them: x.log."]);
     // Nothing of the origin has changed.
     expect(git("for-each-ref", "--format=%(refname)")).toBe("refs/heads/feature\nrefs/heads/main\n");
+  });
+
+  it("names that are not UTF-8 stay as they are, and what git overlooks or an operation keeps is told", async () => {
+    kit.begin();
+    const git = gitIn(kit.top);
+    const named = (folder: string, name: string) =>
+      Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(name, "latin1")]);
+    writeFileSync(named(kit.top, "caf\u00e9"), "committed\n");
+    git("add", ".");
+    git("commit", "-qm", "one name in Latin-1");
+    writeFileSync(named(kit.top, "caf\u00e9"), "changed\n");
+    writeFileSync(named(kit.top, "new\u00e9"), "new\n");
+    git("update-index", "--assume-unchanged", "a.txt");
+    git("update-ref", "MERGE_HEAD", "HEAD");
+    kit.write({ "a.txt": "overlooked\n", "git~1": "short for .git on Windows\n" });
+    const packed = await kit.pack();
+    expect(packed.leftOut).toEqual([
+      "Not packed, because other machines could take their names for .git: git~1.",
+      "Not packed, because git was told to overlook their changes: a.txt.",
+      "The merge under way is not packed; its files are.",
+    ]);
+    const to = join(kit.root, "latin");
+    await kit.unpack(packed, to);
+    const read = ["caf\u00e9", "new\u00e9"].map((name) => readFileSync(named(to, name), "utf8"));
+    expect(read).toEqual(["changed\n", "new\n"]);
   });
 
   it("gets the files if it is clean, and keeps its branches", async () => {

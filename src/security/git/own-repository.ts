@@ -12,8 +12,8 @@ export interface OwnRepository extends Pick<GitContext, "environment" | "wrapper
   readonly workTree: string;
 }
 
-/** Runs one command; rejects as `ReadOnlyGit` does. `input` is the text of stdin. */
-export type OwnGit = (args: readonly string[], input?: string) => Promise<Buffer>;
+/** Runs one command; rejects as `ReadOnlyGit` does. `input` is the whole stdin. */
+export type OwnGit = (args: readonly string[], input?: string | Buffer) => Promise<Buffer>;
 
 /** Time limit of a command, ms. Packs and checkouts of large repositories take minutes. */
 const LIMIT_MS = 15 * 60_000;

@@ -31,8 +31,8 @@ interface Run {
   readonly cwd: string;
   readonly env: Record<string, string>;
   readonly limitMs: number;
-  /** Whole text of `stdin`. Default: "". */
-  readonly input?: string;
+  /** Whole `stdin`. Default: "". */
+  readonly input?: string | Buffer;
   /** Maximum size of git's stdout. */
   readonly mostBytes?: number | undefined;
 }
