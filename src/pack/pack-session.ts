@@ -11,7 +11,7 @@ import { requireReadable, type ConversationListing, type FileRange, type Session
 import type { GitContext } from "../security/git/read-only-git.ts";
 import { EVENT, OPTIONS, STATE } from "../store/format.ts";
 import { writePack, type Part } from "./container.ts";
-import { CONVERSATION, PARTS, type Manifest } from "./manifest.ts";
+import { CONVERSATION, Manifest, PARTS } from "./manifest.ts";
 import { packWork, type PackedWork } from "./pack-work.ts";
 
 /** Packs a session into a file: log, conversation, options, and the work in progress of its folder. */
@@ -122,7 +122,7 @@ interface Chosen {
 
 function createManifest({ payer, record }: PackSource, { leftOut, transcriptId, work }: Chosen): Manifest {
   const { createdAt, id, spec, state, title } = record;
-  return {
+  const manifest: Manifest = {
     version: readPackage().version,
     packedAt: Date.now(),
     sessionId: id,
@@ -135,6 +135,13 @@ function createManifest({ payer, record }: PackSource, { leftOut, transcriptId, 
     ...(transcriptId !== undefined && { transcriptId }),
     ...(work && { work: work.work }),
   };
+  const [issue] = Manifest.safeParse(manifest).error?.issues ?? [];
+  if (!issue) return manifest;
+  // A file that no `unpack` takes must not be written.
+  throw new AppError(
+    "INVALID_ARGUMENT",
+    `The session cannot be packed: its ${issue.path.join(".")}: ${issue.message}.`,
+  );
 }
 
 /** Removes values that may be secrets. Also applied to unpacked options, because servers and variables start programs. */

@@ -34,6 +34,8 @@ export interface UnpackTarget {
   readonly environmentOf: (options: Pick<SessionOptions, "profile">) => Readonly<Record<string, string>>;
   /** True to keep options that let tools run without asking. */
   readonly keepsApprovals: boolean;
+  /** Ends the unpacking as a fault does, until the session is whole. */
+  readonly stop: AbortSignal;
 }
 
 export interface Unpacked {
@@ -48,6 +50,7 @@ export async function unpackSession(file: AsyncIterable<Buffer>, target: UnpackT
   try {
     const parts = await unpackParts(file, scratch);
     for (const name of parts.conversation.keys()) partsOf(name, parts.manifest.transcriptId ?? "");
+    target.stop.throwIfAborted();
     await refuseKnown(target.store, parts);
     return await place(parts, target, scratch);
   } finally {
@@ -85,15 +88,19 @@ async function place(parts: UnpackedParts, target: UnpackTarget, scratch: string
   const inside = work ? work.folder.split("/").filter((part) => part !== "") : [];
   const cwd = join(folder, ...inside);
   const undo: (() => Promise<unknown>)[] = [async () => prepared.drop()];
+  const { stop } = target;
   try {
+    stop.throwIfAborted();
     await createRow(parts, { ...options, cwd }, target.store);
     undo.push(async () => target.store.maintenance.purge({ ...ANY, ids: [sessionId] }));
     const lease = await takeLease(sessionId, target.store);
     undo.push(async () => target.store.leases.release(lease));
-    await writeLog(parts, lease, target.store);
+    await writeLog(parts, lease, target);
     const files = await prepared.finish();
+    stop.throwIfAborted();
     await makeFolder(folder, inside);
     await placeConversation(parts, { configFolder: identify(environment).configFolder, cwd, undo });
+    stop.throwIfAborted();
     const notes = [files, ...(await payerNotes(parts, environment)), ...cut];
     await openSession(parts, { environment, lease, notes, store: target.store });
     return { sessionId, cwd, notes };
@@ -105,13 +112,16 @@ async function place(parts: UnpackedParts, target: UnpackTarget, scratch: string
 }
 
 function optionsHere(packed: SessionOptions, { keepsApprovals }: UnpackTarget) {
-  const { additionalDirectories, debugFile, pathToClaudeCodeExecutable, ...here } = withoutSecrets(packed);
-  const gone = Object.entries({ additionalDirectories, debugFile, pathToClaudeCodeExecutable }).flatMap(
+  const { additionalDirectories, debugFile, labels, node, pathToClaudeCodeExecutable, ...here } =
+    withoutSecrets(packed);
+  const gone = Object.entries({ additionalDirectories, debugFile, labels, node, pathToClaudeCodeExecutable }).flatMap(
     ([name, value]) => (value === undefined ? [] : [name]),
   );
   const { options, parts } = cutBeyond(here, keepsApprovals ? "all" : "none");
   const cut = [
-    ...(gone.length === 0 ? [] : [`Left out, because they name files of the other machine: ${gone.join(", ")}.`]),
+    ...(gone.length === 0
+      ? []
+      : [`Left out, because they name files or nodes of the other machine: ${gone.join(", ")}.`]),
     ...parts.map((part) => `Left out, because it lets tools run without asking: ${part} (--keep-approvals).`),
   ];
   return { options, cut };
@@ -171,7 +181,7 @@ async function takeLease(sessionId: string, { leases }: SessionBackend): Promise
   return lease;
 }
 
-async function writeLog({ log }: UnpackedParts, lease: Lease, store: SessionBackend): Promise<void> {
+async function writeLog({ log }: UnpackedParts, lease: Lease, { stop, store }: UnpackTarget): Promise<void> {
   let batch: { at: number; events: SessionEvent[]; last: number } | undefined;
   const flush = async () => {
     if (!batch) return;
@@ -181,6 +191,7 @@ async function writeLog({ log }: UnpackedParts, lease: Lease, store: SessionBack
   for await (const { at, id, ...event } of readLog(log)) {
     if (batch?.at !== at || batch.events.length >= MAX_BATCH) {
       await flush();
+      stop.throwIfAborted();
       batch = { at, events: [], last: id };
     }
     batch.events.push(event);

@@ -17,16 +17,17 @@ export function killNow(child: ChildProcess, leadsGroup: boolean): void {
 
 /** Kills `child` when this process exits before `child` has ended. */
 export function killAtExit(child: ChildProcess, leadsGroup: boolean): void {
-  if (running.size === 0) process.on("exit", killAll);
+  if (running.size === 0) process.on("exit", killRunning);
   running.set(child, leadsGroup);
   const forget = (): void => {
     running.delete(child);
-    if (running.size === 0) process.off("exit", killAll);
+    if (running.size === 0) process.off("exit", killRunning);
   };
   child.once("close", forget);
   child.once("error", forget);
 }
 
-function killAll(): void {
+/** Kills these children now. */
+export function killRunning(): void {
   for (const [child, leadsGroup] of running) killNow(child, leadsGroup);
 }

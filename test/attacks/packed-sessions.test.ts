@@ -1,3 +1,6 @@
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import {
   existsSync,
   mkdirSync,
@@ -9,6 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { text as readText } from "node:stream/consumers";
 import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -87,6 +91,36 @@ describe("a packed session", () => {
     expect(stdout).not.toContain("Left out");
     const inside = await runSessions(["unpack", file], { ...world.environment, CLAUDE_CODE_MCP_DEPTH: "1" });
     expect(inside).toMatchObject({ status: 2, stdout: "" });
+  });
+});
+
+describe("a command that ends in the middle", () => {
+  it("leaves nothing, and says so: a reader that ends, a signal, a full disk; `-` is stdin", async () => {
+    const cwd = world.folder();
+    repository(cwd, "begin");
+    writeFileSync(join(cwd, "large"), randomBytes(2_000_000));
+    const sessionId = await begun(cwd);
+    const { file } = await homes.pack(sessionId);
+    const { environment, home } = homes.another();
+    const temporary = world.folder();
+    const shell = async (script: string, more: object = {}) => {
+      const env = { ...world.environment, ...more, PATH: process.env["PATH"], TMPDIR: temporary };
+      const child = spawn("bash", ["-c", script], { env, stdio: ["ignore", "pipe", "pipe"] });
+      const [out, end] = await Promise.all([readText(child.stderr), once(child, "close")]);
+      return { out, status: Number(end[0]), left: readdirSync(temporary) };
+    };
+    const main = `${process.execPath} dist/cli/main.js sessions`;
+    const left = expect.stringMatching(/\. Nothing is left of the attempt\.\n$/) as string;
+    const failed = { out: left, status: 1, left: [] };
+    expect(await shell(`set -o pipefail; ${main} pack ${sessionId} | head -c 9`)).toEqual(failed);
+    expect(await shell(`${main} pack ${sessionId} >/dev/full`)).toEqual(failed);
+    // The first byte has come, and no reader takes the others.
+    const late = `exec 3< <(exec ${main} pack ${sessionId}); head -c 9 <&3 >/dev/null; kill -TERM $!; wait $!`;
+    expect(await shell(late)).toEqual(failed);
+    const target = join(home, "moved");
+    const unpack = `${main} unpack - --cwd ${target}`;
+    expect(await shell(`${unpack} <${file}`, environment)).toEqual({ out: "", status: 0, left: [] });
+    expect(readdirSync(target)).toContain("large");
   });
 });
 

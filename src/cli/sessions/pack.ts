@@ -5,6 +5,7 @@ import { oneId, readArguments } from "./arguments.ts";
 import { openFile, STDOUT } from "./export.ts";
 import { findSession, withStore, type SessionRecord, type Store } from "./store.ts";
 import { isTurnAbandoned } from "./text-format.ts";
+import { untilStopped } from "./until-stopped.ts";
 
 const FLAGS = {
   output: { type: "string" },
@@ -22,7 +23,8 @@ export async function pack(argv: string[]): Promise<number> {
     throw new ConfigError("sessions pack writes a file to stdout. Add > FILE, or --output FILE.");
   return withStore(values, async (store) => {
     const record = await idleSession(store, await findSession(store, id), interrupt);
-    for (const note of await write(store, record, { noFiles, output })) console.error(note);
+    const notes = await untilStopped(async (stop) => write(store, record, { noFiles, output, stop }));
+    for (const note of notes) console.error(note);
     return 0;
   });
 }
@@ -35,19 +37,24 @@ export function refuseNested(verb: string): void {
 interface Way {
   readonly noFiles: boolean;
   readonly output: string | undefined;
+  readonly stop: AbortSignal;
 }
 
 /** Returns notes on the file. */
-async function write(store: Store, record: SessionRecord, { noFiles, output }: Way): Promise<readonly string[]> {
+async function write(store: Store, record: SessionRecord, { noFiles, output, stop }: Way): Promise<readonly string[]> {
   const [{ packSession }, { localSource }] = await Promise.all([
     import("../../pack/pack-session.ts"),
     import("../../pack/local-source.ts"),
   ]);
   return packSession(await localSource(store, record, noFiles), async ({ bytes, notes }) => {
+    stop.throwIfAborted();
     const sink = output === undefined ? STDOUT : await openFile(output, false);
     let isWhole = false;
     try {
-      for await (const part of bytes) await sink.write(part);
+      for await (const part of bytes) {
+        await sink.write(part);
+        stop.throwIfAborted();
+      }
       await refuseChanged(store, record);
       isWhole = true;
     } finally {

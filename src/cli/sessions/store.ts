@@ -41,7 +41,7 @@ export async function withFaultLines(run: () => Promise<number>): Promise<number
 }
 
 /** Exits with 0 if the reader has closed the output early, as `head` does; with 1 after other write errors. */
-function exitOnWriteError(error: NodeJS.ErrnoException): void {
+export function exitOnWriteError(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") console.error(`claude-agents-mcp: the output could not be written: ${error.message}`);
   process.exit(error.code === "EPIPE" ? 0 : 1);
 }

@@ -4,6 +4,7 @@ import { AppError } from "../../domain/error.ts";
 import { readArguments } from "./arguments.ts";
 import { refuseNested } from "./pack.ts";
 import { readStoreSettings, withStoreAt } from "./store.ts";
+import { untilStopped } from "./until-stopped.ts";
 
 const FLAGS = { cwd: { type: "string" }, "keep-approvals": { type: "boolean" } } as const;
 
@@ -21,23 +22,33 @@ export async function unpack(argv: string[]): Promise<number> {
       import("../../pack/unpack-session.ts"),
       import("../../pack/local-source.ts"),
     ]);
-    const { cwd, notes, sessionId } = await unpackSession(read(path), {
+    const target = {
       store,
       folder,
       base: process.cwd(),
-      environmentOf: (options) => localEnvironment(options, settings.config.profiles),
+      environmentOf: (options: Parameters<typeof localEnvironment>[0]) =>
+        localEnvironment(options, settings.config.profiles),
       keepsApprovals,
-    });
+    };
+    const { cwd, notes, sessionId } = await untilStopped(async (stop) =>
+      unpackSession(read(path, stop), { ...target, stop }),
+    );
     process.stdout.write(`Session ${sessionId} is unpacked in ${cwd}. It goes on with your next reply.\n`);
     for (const note of notes) process.stdout.write(`${note}\n`);
     return 0;
   });
 }
 
-async function* read(path: string): AsyncGenerator<Buffer> {
+/** "-" is stdin. */
+async function* read(path: string, stop: AbortSignal): AsyncGenerator<Buffer> {
+  const file = path === "-" ? process.stdin : createReadStream(path);
   try {
-    yield* createReadStream(path) as AsyncIterable<Buffer>;
+    for await (const bytes of file as AsyncIterable<Buffer>) {
+      stop.throwIfAborted();
+      yield bytes;
+    }
   } catch (error) {
+    stop.throwIfAborted();
     const why = error instanceof Error ? error.message : String(error);
     throw new AppError("INVALID_ARGUMENT", `file: ${path} cannot be read: ${why}. Name a file of sessions pack.`);
   }
