@@ -101,3 +101,29 @@ describePostgres("a server that dies beside its shim", () => {
     expect(await goOn(other, written, "two")).toMatchObject(wentOn("two"));
   });
 });
+
+describePostgres("a daemon on a store of several machines", () => {
+  const nodes = useNodes();
+
+  it("a session of a client over stdio is prompted at another node, and waits for the node of its daemon after the machine has died", async () => {
+    const { a, b, shared, world } = nodes;
+    const client = await a.connectDaemon("c");
+    const other = await b.connect();
+    const written = await startWhole(client, { world, below: shared });
+    expect(await goOn(other, written, "two")).toMatchObject(wentOn("two"));
+    const { sessions } = await client.call("claude_code_session", { action: "get", sessionId: written.sessionId });
+    expect(sessions).toMatchObject([{ status: "idle", place: { node: "c" } }]);
+    const ended = other.end(
+      written.sessionId,
+      (await goOn(client, written, "three", { lines: 1_200, waitMs: 0 })).nextCursor,
+    );
+    await a.kill();
+    expect(await ended).toMatchObject(LOST);
+    expect(await goOn(other, written, "four", { waitMs: 0 })).toMatchObject({ waiting: { kind: "workspace" } });
+    await a.start();
+    const next = await a.connectDaemon("c");
+    // A daemon starts with the first call.
+    await next.call("claude_code_session", { action: "list" });
+    expect(await other.end(written.sessionId)).toMatchObject(wentOn("four"));
+  });
+});

@@ -6,8 +6,9 @@ import type { ClientKind } from "../clients/connection.ts";
 import { TcpProxy } from "../faults/tcp-proxy.ts";
 import { commandOf } from "../process-tree.ts";
 import { Database } from "../postgres/database.ts";
-import { constants } from "../servers/constants.ts";
+import { constants, merged } from "../servers/constants.ts";
 import type { HttpConnection, HttpServer } from "../servers/http-server.ts";
+import { connectTo, type Server } from "../servers/stdio-server.ts";
 import { SCENARIO_ARGS } from "../sessions/scenario.ts";
 import { type AgentKind, useWorld, type World } from "../world.ts";
 import { Machine } from "./machine.ts";
@@ -34,6 +35,7 @@ export class TestNode {
   readonly #place: Place;
   #machine: Machine | undefined;
   #server: HttpServer | undefined;
+  readonly #clients: Server[] = [];
 
   constructor(place: Place) {
     this.#place = place;
@@ -75,23 +77,26 @@ export class TestNode {
   async start(...args: string[]): Promise<void> {
     const { database, disk, leaseMs, otherDisks, world, ...place } = this.#place;
     this.#machine ??= await Machine.start(otherDisks);
-    const [home, temporary, runtime] = ["home", "tmp", "run"].map((name) => join(disk, name)) as [
-      string,
-      string,
-      string,
-    ];
-    const folders = {
-      HOME: home,
-      TMPDIR: temporary,
-      XDG_RUNTIME_DIR: runtime,
-      CLAUDE_CONFIG_DIR: join(home, ".claude"),
-    };
-    for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const folders = foldersIn(disk);
     this.#server = await world.http({
       args: [...database.flags(this.network.port), "--node", this.name, ...SCENARIO_ARGS, ...place.args, ...args],
       env: { ...folders, ...constants({ shim: true, cleanupIntervalMs: 500, leaseMs }) },
       through: this.#machine.through,
     });
+  }
+
+  /** Connects a client over stdio on this machine, whose daemon is a node of its own. */
+  async connectDaemon(name: string): Promise<Server> {
+    const { database, disk, leaseMs, world } = this.#place;
+    const store = { store: database.url(this.network.port), storePasswordFile: database.passwordFile };
+    const values = constants({ daemonStartMs: 30_000, cleanupIntervalMs: 500, leaseMs });
+    const settings = world.settings({ ...store, node: name });
+    const env = { ...merged(world.environment, values), ...foldersIn(disk), ...settings };
+    const [command, ...words] = this.machine.through;
+    const args = [...words, process.execPath, "dist/cli/main.js", "serve"];
+    const client = await connectTo("modern", args, env, { ...(command !== undefined && { command }) });
+    this.#clients.push(client);
+    return client;
   }
 
   /** Kills the server. Its shim and all it has started go on. */
@@ -118,10 +123,22 @@ export class TestNode {
   async shutDown(): Promise<void> {
     if (this.#machine === undefined) return;
     this.machine.continue();
+    await Promise.all(this.#clients.splice(0).map(async (client) => client.close()));
+    for (const pid of this.machine.processes()) if (isDaemon(commandOf(pid))) process.kill(pid, "SIGTERM");
     await this.stop();
     await this.kill();
   }
 }
+
+/** Makes the folders of a user on `disk`; returns their variables. */
+function foldersIn(disk: string): Record<string, string> {
+  const [home, temporary, runtime] = ["home", "tmp", "run"].map((name) => join(disk, name)) as [string, string, string];
+  const folders = { HOME: home, TMPDIR: temporary, XDG_RUNTIME_DIR: runtime, CLAUDE_CONFIG_DIR: join(home, ".claude") };
+  for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folders;
+}
+
+const isDaemon = (command: string) => command.includes("\0daemon\0run\0");
 
 /** False for the first process of a machine. */
 const isOfServer = (command: string) => command !== "" && !command.startsWith("sleep\0infinity");
