@@ -133,7 +133,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     about: "List and drain the servers of a store that several machines share, or share a folder among machines.",
     verbs: {
       list: "List the servers of the store. The default verb.",
-      "drain NAME": "Let a server begin no more turns, and wait until it owns no session.",
+      "drain NAME": "Let a server begin no more turns, and wait until it runs nothing.",
       "undrain NAME": "Let a server begin turns again.",
       "share DIR": "Mark a folder that several machines have at the same path, for --shared-folder.",
     },

@@ -82,6 +82,8 @@ export const SessionRow = z
   .object({
     ...NodeRow.shape,
     nodeId: z.string().nullable().catch(null),
+    /** Only on stores of several machines. */
+    nodeName: z.string().nullish().catch(null),
     id: z.string(),
     principal: z.unknown(),
     cwd: z.unknown(),

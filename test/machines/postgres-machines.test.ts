@@ -82,6 +82,7 @@ describePostgres("a store of several machines", () => {
   it("lists its nodes with their facts, and a drain lasts beyond a restart until it is ended", async () => {
     const a = await connect({ name: "a", labels: { gpu: "yes" } });
     const b = await connect({ name: "b", sharedFolders: [{ folder: "/mnt", volume: "v" }] });
+    await claimLease(a, await create(a, undefined, atWork));
     await claimLease(a, await create(a));
     const [found] = await nodesNamed("a", b);
     expect(found).toMatchObject({ nodeId: a.nodeId, labels: { gpu: "yes" }, isAlive: true, isDraining: false });
@@ -189,7 +190,7 @@ describePostgres("a store of several machines", () => {
     await advance(10 * TTL);
     expect(await b.leases.heartbeat(TTL)).toBe(true);
     expect(await b.leases.claim(id)).toBeUndefined();
-    expect((await b.rows.get(id))!.owner).toEqual({ nodeId: a.nodeId, alive: true });
+    expect((await b.rows.get(id))!.owner).toMatchObject({ nodeId: a.nodeId, alive: true });
     await advance(TTL, b);
     expect(await b.leases.claim(id)).toMatchObject({ tookOver: true, epoch: 2 });
     expect(await a.leases.heartbeat(TTL)).toBe(true);

@@ -119,7 +119,7 @@ it("a variable of the server that a document names has an effect", () => {
 
 it("a flag that a document names belongs to the server or to a listed program", () => {
   const OF_COMMANDS =
-    "all cwd daemon-idle-ms fix flag follow force format interrupt json keep keep-approvals limit live no-files older-than output port print ready-fd scope since status text version yes";
+    "all cwd daemon-idle-ms fix flag follow force format interrupt json keep keep-approvals limit no-wait live no-files older-than output port print ready-fd scope since status text version yes";
   const OF_OTHERS =
     "allow-http allow-tool archive auto-approve concurrency cpu-prof env max-semi-space-size notify- omit preserve-env project rm rounds";
   const ours = new Set([...SETTINGS.flatMap(({ flag }) => [flag, `no-${flag}`]), ...OF_COMMANDS.split(" ")]);

@@ -25,7 +25,7 @@ export interface NodeRecord extends NodeFacts {
   readonly isDraining: boolean;
   /** Time of the last heartbeat by the database's clock, ms since the epoch. */
   readonly seenAt: number;
-  /** Number of sessions that the node owns. */
+  /** Number of sessions at work that the node owns. An idle session stays with its owner until that ends. */
   readonly sessions: number;
 }
 

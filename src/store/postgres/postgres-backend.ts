@@ -274,8 +274,9 @@ export class PostgresBackend implements SessionBackend {
   }
 
   async #record(row: SessionRow, isAlive = this.#processes.createCheck()): Promise<SessionRecord> {
-    const { nodeId } = row;
-    const owner = nodeId === null ? undefined : { nodeId, alive: await isAlive({ ...row, nodeId }) };
+    const { nodeId, nodeName } = row;
+    const name = nodeName ?? undefined;
+    const owner = nodeId === null ? undefined : { nodeId, name, alive: await isAlive({ ...row, nodeId }) };
     // Settles nothing for a living owner, who stores the state again. If the write fails, the columns stay unchanged.
     if (!row.isSettled && !owner?.alive) await settleSession(this.#db, row).catch(() => undefined);
     return recordOf(row, owner);

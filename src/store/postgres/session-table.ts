@@ -17,7 +17,7 @@ const EXPIRY = `CASE WHEN n.expires_at > now_ms() THEN n.expires_at END AS "expi
 
 export const SELECT = `SELECT s.id, s.principal, s.cwd, s.state, s.status, s.at_work AS "atWork", s.last_event AS "lastEvent",
     s.created_at AS "createdAt", s.updated_at AS "updatedAt", s.rev, d.spec, d.policy, d.title, s.place,
-    s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", ${EXPIRY}
+    s.owner AS "nodeId", n.name AS "nodeName", n.host, n.pid, n.started_at AS "startedAt", ${EXPIRY}
   FROM sessions s LEFT JOIN descriptions d ON d.session_id = s.id LEFT JOIN nodes n ON n.id = s.owner`;
 
 const sql = {

@@ -14,7 +14,7 @@ const KEY_BYTES = 32;
 const OFFERS = 100;
 
 const sql = {
-  owned: "SELECT owner, count(*) AS number FROM sessions WHERE owner IS NOT NULL GROUP BY owner",
+  owned: "SELECT owner, count(*) AS number FROM sessions WHERE at_work = 1 AND owner IS NOT NULL GROUP BY owner",
   drain: `WITH named AS (SELECT id FROM nodes WHERE name = $1),
     drained AS (INSERT INTO drains(name) SELECT $1 WHERE EXISTS (SELECT 1 FROM named) ON CONFLICT DO NOTHING)
     SELECT count(*) AS number FROM named`,
