@@ -1,4 +1,4 @@
-import { mkdir, readdir, realpath, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, realpath, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { randomUUID } from "node:crypto";
 import { dirname, join } from "node:path";
 import { invalidArgument } from "../domain/error.ts";
@@ -161,9 +161,26 @@ async function takeObjects(git: OwnGit, { bundle, work }: Unpacking): Promise<vo
     const id = refs.find((line) => line.endsWith(` ${ref}`))?.split(" ", 1)[0];
     if (id === undefined || (ref === REFS.commit && id !== work.commit))
       throw invalidArgument("file", `its bundle lacks ${ref}. Pack the session again.`);
+    await checkSize(git, id, await sizeOf(bundle));
     await git(["update-ref", ref, id]);
   }
 }
+
+/** Bounds of the files of a commit: in all, and as a multiple of the bundle, as of the parts of a packed session. */
+const [FREE_BYTES, MAX_RATIO] = [4 * 1024 ** 3, 200];
+
+/** Throws INVALID_ARGUMENT for files that are small only in a bundle, which holds equal files and folders once. */
+async function checkSize(git: OwnGit, commit: string, packed: number): Promise<void> {
+  const files = namesIn(await git(["ls-tree", "-r", "-l", "-z", "--full-tree", commit]));
+  const bytes = files.reduce((sum, line) => sum + Number(/^\d+ blob \w+ +(\d+)\t/.exec(line)?.[1] ?? 0), 0);
+  if (bytes > Math.max(FREE_BYTES, packed * MAX_RATIO))
+    throw invalidArgument(
+      "file",
+      `its files would be too large: ${String(Math.round(bytes / 1024 ** 3))} GiB. Nothing was unpacked.`,
+    );
+}
+
+const sizeOf = async (file: string) => (await stat(file)).size;
 
 function refsOf({ commit, hasIndex }: Work): string[] {
   return [REFS.files, ...(hasIndex ? [REFS.index] : []), ...(commit === undefined ? [] : [REFS.commit])];

@@ -69,6 +69,23 @@ describe("work in progress", () => {
     expect(read).toEqual(["changed\n", "new\n"]);
   });
 
+  it("files that are small only in a bundle are refused", async () => {
+    kit.begin();
+    const git = gitIn(kit.top);
+    kit.write({ large: Buffer.alloc(8 * 1024 ** 2) });
+    git("add", "large");
+    let tree = git("write-tree").trim();
+    for (let level = 0; level < 3; level += 1) {
+      git("read-tree", "--empty");
+      for (let at = 0; at < 10; at += 1) git("read-tree", `--prefix=${String(at)}/`, tree);
+      tree = git("write-tree").trim();
+    }
+    git("update-ref", "HEAD", git("commit-tree", tree, "-m", "1,000 times 8 MiB").trim());
+    git("read-tree", "--empty");
+    const packed = await kit.pack();
+    await expect(kit.unpack(packed, join(kit.root, "small"))).rejects.toThrow("its files would be too large: 8 GiB");
+  });
+
   it("gets the files if it is clean, and keeps its branches", async () => {
     kit.begin();
     const to = kit.clone();
