@@ -84,6 +84,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       "pack --no-files": "Leave out the files of the folder.",
       "unpack --cwd <dir>":
         "Folder for the files: new, empty, or a clean clone with the commit. Default: a new one here. Required without files.",
+      "unpack --node <name>":
+        "On a store of several machines: name of the server for this folder. Default: as for serve.",
       "unpack --keep-approvals": "Keep options that let tools run without asking. Only for files that you trust.",
       "--store <path>": "File or database in which sessions are kept, as for serve.",
       "--store-password-file <path>": "File with the password of the database, as for serve.",

@@ -34,6 +34,8 @@ export interface UnpackTarget {
   readonly environmentOf: (options: Pick<SessionOptions, "profile">) => Readonly<Record<string, string>>;
   /** True to keep options that let tools run without asking. */
   readonly keepsApprovals: boolean;
+  /** Name of the server that has the folder, on a store of several machines. */
+  readonly node: string;
   /** Ends the unpacking as a fault does, until the session is whole. */
   readonly stop: AbortSignal;
 }
@@ -91,7 +93,7 @@ async function place(parts: UnpackedParts, target: UnpackTarget, scratch: string
   const { stop } = target;
   try {
     stop.throwIfAborted();
-    await createRow(parts, { ...options, cwd }, target.store);
+    await createRow(parts, { ...options, cwd }, target);
     undo.push(async () => target.store.maintenance.purge({ ...ANY, ids: [sessionId] }));
     const lease = await takeLease(sessionId, target.store);
     undo.push(async () => target.store.leases.release(lease));
@@ -159,12 +161,13 @@ async function plainFolder(folder: string): Promise<PreparedWork> {
   return { finish: async () => Promise.resolve(told), drop: async () => Promise.resolve() };
 }
 
-async function createRow({ manifest }: UnpackedParts, spec: SessionOptions, store: SessionBackend): Promise<void> {
+async function createRow({ manifest }: UnpackedParts, spec: SessionOptions, target: UnpackTarget): Promise<void> {
+  const { node, store } = target;
   const { createdAt, sessionId: id, title } = manifest;
   const at = Math.min(createdAt, Date.now());
   const state = unpackingState(at, 0);
-  // Only this machine has the folder.
-  const here = store.machines && { place: { node: store.machines.self.name } };
+  // Only this machine has the folder. A command is no node, so that the store does not know its name.
+  const here = store.machines && { place: { node } };
   const row = { id, principal: LOCAL_PRINCIPAL, spec, state, at, ...here };
   const { created, record } = await store.rows.create(row);
   if (!created) throw new AppError("INVALID_ARGUMENT", `This store has session ${id} already.`, { sessionId: id });

@@ -51,11 +51,14 @@ describePostgres("a database is refused", () => {
     expect(message).not.toContain("s3cret");
   });
 
-  it("with a password file that others can read", async () => {
+  it("with a password file that others can read, or without a password", async () => {
     const open = `${database().passwordFile}-open`;
     await writeFile(open, "s3cret");
     await chmod(open, 0o644);
     expect(await messageOf(database().url(), open)).toContain("readable by other users");
+    await chmod(open, 0o600);
+    await writeFile(open, "\ns3cret");
+    expect(await messageOf(database().url(), open)).toContain("has no password in its first line");
   });
 
   it("that does not exist, or does not answer", async () => {

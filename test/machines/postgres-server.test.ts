@@ -41,6 +41,25 @@ describePostgres("a server on PostgreSQL", () => {
     expect(existsSync(join(world.environment["HOME"] ?? "", ".local/state/claude-agents-mcp/store.db"))).toBe(false);
   });
 
+  it("a session of a SQLite store is unpacked into the database, and goes on at the server of the folder", async () => {
+    const sqlite = await world.server();
+    const started = { prompt: scriptTag([{ text: "one" }]), cwd: world.folder(), waitMs: 20_000 };
+    const { sessionId } = await sqlite.call("claude_code", started);
+    const [home, file] = [world.folder(), join(world.folder(), "s.session")];
+    expect(await runSessions(["pack", sessionId, "--output", file], world.environment)).toMatchObject({ status: 0 });
+    const there = { ...world.environment, CLAUDE_CONFIG_DIR: join(home, "claude") };
+    const unpack = ["unpack", file, "--cwd", join(home, "moved"), "--node", "here", ...database().flags()];
+    expect(await runSessions(unpack, there)).toMatchObject({ status: 0, stderr: "" });
+    const server = await world.server({
+      args: database().flags(),
+      env: { ...there, ...world.settings({ node: "here" }) },
+    });
+    const prompt = scriptTag([{ text: "two" }]);
+    const done = await server.call("claude_code_reply", { sessionId, prompt, waitMs: 20_000 });
+    expect(done).toMatchObject({ status: "idle", result: { result: "two", sessionTotalTurns: 2 } });
+    await Promise.all([sqlite.close(), server.close()]);
+  });
+
   it("two servers drive each other's sessions, and the second takes over after kill -9 of the first", async () => {
     const [owner, other] = [await start(), await start()];
     const cwd = world.folder();

@@ -78,8 +78,12 @@ export async function withStoreAt<T>(
   }
 }
 
-export function readStoreSettings({ config, store, "store-password-file": password }: StoreFlags) {
-  const argv = flagsOfServe({ store, "store-password-file": password, config });
+interface NodeFlag {
+  readonly node?: string | undefined;
+}
+
+export function readStoreSettings({ config, node, store, "store-password-file": password }: StoreFlags & NodeFlag) {
+  const argv = flagsOfServe({ store, "store-password-file": password, config, node });
   return { config: serverSettings({ argv, env: process.env }).config, environment: process.env };
 }
 

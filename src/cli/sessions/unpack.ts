@@ -1,12 +1,13 @@
 import { createReadStream } from "node:fs";
 import { ConfigError } from "../../config/error.ts";
+import { nodeName } from "../../config/nodes.ts";
 import { AppError } from "../../domain/error.ts";
 import { readArguments } from "./arguments.ts";
 import { refuseNested } from "./pack.ts";
 import { readStoreSettings, withStoreAt } from "./store.ts";
 import { untilStopped } from "./until-stopped.ts";
 
-const FLAGS = { cwd: { type: "string" }, "keep-approvals": { type: "boolean" } } as const;
+const FLAGS = { cwd: { type: "string" }, "keep-approvals": { type: "boolean" }, node: { type: "string" } } as const;
 
 /** Takes a packed session over into store, configuration folder and a folder of this machine. */
 export async function unpack(argv: string[]): Promise<number> {
@@ -29,6 +30,7 @@ export async function unpack(argv: string[]): Promise<number> {
       environmentOf: (options: Parameters<typeof localEnvironment>[0]) =>
         localEnvironment(options, settings.config.profiles),
       keepsApprovals,
+      node: nodeName(settings.config),
     };
     const { cwd, notes, sessionId } = await untilStopped(async (stop) =>
       unpackSession(read(path, stop), { ...target, stop }),

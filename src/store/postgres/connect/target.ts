@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { access } from "node:fs/promises";
 import type { ConnectionOptions } from "node:tls";
+import { ConfigError } from "../../../config/error.ts";
 import { readPrivateFile } from "../../../config/private-file.ts";
 import { storePasswordFile } from "../../../config/store.ts";
 
@@ -108,7 +109,13 @@ export function tlsOptions({ host, tlsFiles, tlsMode }: Target): ConnectionOptio
  */
 export async function findPassword(target: Target, location: DatabaseLocation) {
   const { passwordFile } = location;
-  if (passwordFile !== undefined) return firstLine(await readPrivateFile(passwordFile, "secret"));
+  if (passwordFile !== undefined) {
+    const password = firstLine(await readPrivateFile(passwordFile, "secret"));
+    if (password !== "") return password;
+    throw new ConfigError(
+      `The file ${passwordFile} of --store-password-file has no password in its first line. Write it there.`,
+    );
+  }
   const { APPDATA, HOME } = process.env;
   const file = storePasswordFile({ kind: "postgres", ...location }, { APPDATA, HOME });
   const exists = file !== undefined && (await isThere(file));
