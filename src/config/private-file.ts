@@ -23,6 +23,6 @@ export async function readPrivateFile(file: string, kind: "secret" | "token"): P
     return await readFile(file, "utf8");
   } catch (error) {
     if (error instanceof ConfigError) throw error;
-    throw new ConfigError(`The ${kind} file ${file} cannot be read: ${String(error)}.`, error);
+    throw new ConfigError(`The ${kind} file ${file} cannot be read: ${String(error)}. Name another.`, error);
   }
 }

@@ -43,6 +43,8 @@ export interface UnpackTarget {
 export interface Unpacked {
   readonly sessionId: string;
   readonly cwd: string;
+  /** True for a session that was closed when it was packed. */
+  readonly isClosed: boolean;
   /** Sentences on what has changed. */
   readonly notes: readonly string[];
 }
@@ -105,7 +107,7 @@ async function place(parts: UnpackedParts, target: UnpackTarget, scratch: string
     stop.throwIfAborted();
     const notes = [files, ...(await payerNotes(parts, environment)), ...cut];
     await openSession(parts, { environment, lease, notes, store: target.store });
-    return { sessionId, cwd, notes };
+    return { sessionId, cwd, isClosed: parts.state.closed !== undefined, notes };
   } catch (error) {
     // The first fault counts, not one of the clean-up.
     for (const each of undo.toReversed()) await each().catch(() => undefined);

@@ -85,10 +85,13 @@ describe("a packed session", () => {
   });
 
   it("options that approve are kept if asked, and a session inside a session is refused", async () => {
-    const { file } = await homes.pack(await begun(world.folder(), { allowedTools: ["Bash(ls)"] }));
+    const sessionId = await begun(world.folder(), { allowedTools: ["Bash(ls)"] });
+    await server.call("claude_code_session", { action: "close", sessionId });
+    const { file } = await homes.pack(sessionId);
     const { run } = homes.another();
     const { stdout } = await run("unpack", file, "--cwd", world.folder(), "--keep-approvals");
     expect(stdout).not.toContain("Left out");
+    expect(stdout).toContain("It is closed, as it was.");
     const inside = await runSessions(["unpack", file], { ...world.environment, CLAUDE_CODE_MCP_DEPTH: "1" });
     expect(inside).toMatchObject({ status: 2, stdout: "" });
   });

@@ -32,10 +32,11 @@ export async function unpack(argv: string[]): Promise<number> {
       keepsApprovals,
       node: nodeName(settings.config),
     };
-    const { cwd, notes, sessionId } = await untilStopped(async (stop) =>
+    const { cwd, isClosed, notes, sessionId } = await untilStopped(async (stop) =>
       unpackSession(read(path, stop), { ...target, stop }),
     );
-    process.stdout.write(`Session ${sessionId} is unpacked in ${cwd}. It goes on with your next reply.\n`);
+    const next = isClosed ? "It is closed, as it was." : "It goes on with your next reply.";
+    process.stdout.write(`Session ${sessionId} is unpacked in ${cwd}. ${next}\n`);
     for (const note of notes) process.stdout.write(`${note}\n`);
     return 0;
   });
