@@ -167,8 +167,7 @@ async function startSessions(
   const [engine, { nodeFacts }] = await Promise.all([import("./engine.ts"), import("./own-node.ts")]);
   const { log } = parts;
   const location = storeLocation(settings);
-  const leaseMs = constants().leaseMs || settings.config.leaseMs;
-  const own = { urls: http?.ownUrls, facts: nodeFacts(settings), leaseMs };
+  const own = { urls: http?.ownUrls, facts: nodeFacts(settings), leaseMs: settings.config.leaseMs };
   const backend = await connectStore(location, { log, over, ...own });
   const self = { storeName: await resolveStoreName(location, backend), process: await thisProcess() };
   const runsNothing = settings.operations !== undefined;

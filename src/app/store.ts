@@ -91,7 +91,7 @@ export async function connectStore(
     clock: systemClock,
     urls,
     ...node,
-    leaseMs: constants().leaseMs || node.leaseMs,
+    leaseMs: constants().testLeaseMs || node.leaseMs,
     log,
   });
 }

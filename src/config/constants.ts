@@ -34,7 +34,7 @@ const DEFAULTS = {
   /** Time for which a shim keeps Claude Code without a server, ms. */
   keepMs: 300_000,
   /** Length of a lease on a store of several machines, ms. 0 means the setting `leaseMs`. */
-  leaseMs: 0,
+  testLeaseMs: 0,
   /** Maximum number of open HTTP requests per principal. */
   maxStreams: 256,
   /** Maximum number of open HTTP connections. 0 means half of the server's file descriptors, at most 4096. */

@@ -172,9 +172,15 @@ export class Ownership {
       const actor = await this.claim(record);
       if (actor) return actor.command(command);
       if (this.#options.clock.tick() >= deadline) {
-        throw new AppError("TIMEOUT", "The server that owns the session did not answer. Try again.", { sessionId });
+        throw new AppError("TIMEOUT", this.#silentText(), { sessionId });
       }
     }
+  }
+
+  #silentText(): string {
+    const { ttlMs } = this.#options.backend.machines?.lease ?? {};
+    const left = ttlMs && `. If it has died, another takes the session within ${String(Math.ceil(ttlMs / 1000))} s`;
+    return `The server that owns the session did not answer${left ?? ""}. Try again.`;
   }
 
   /** Returns `undefined` if no answer came in time. The command is withdrawn and may be sent again under its id. */

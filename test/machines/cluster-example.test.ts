@@ -40,7 +40,7 @@ describePostgres("examples/cluster without containers", () => {
     const args = command.slice(1).map((word) => (word.startsWith("/etc/") ? inWorld("node.json") : word));
     const server = await world.http({
       args: [...args, "--http", `127.0.0.1:${String(ports.get(name))}`],
-      env: { HOME: home, CLAUDE_CONFIG_DIR: join(home, ".claude"), ...constants({ leaseMs: 3_000 }) },
+      env: { HOME: home, CLAUDE_CONFIG_DIR: join(home, ".claude"), ...constants({ testLeaseMs: 3_000 }) },
       through: machine.through,
     });
     return { server, machine };
@@ -92,6 +92,8 @@ describePostgres("examples/cluster without containers", () => {
     const two = await startNode("two");
     await expect.poll(() => balancer?.output()).toContain("Server nodes/two is UP");
     await one.machine.kill();
+    // Until then the balancer may close a connection on which a call, which it must not repeat, is under way.
+    await expect.poll(() => balancer?.output()).toContain("Server nodes/one is DOWN");
 
     expect(await client.call("claude_code_session", { action: "list" })).toMatchObject({
       sessions: [{ sessionId: begun.sessionId }],

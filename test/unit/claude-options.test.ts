@@ -18,7 +18,9 @@ const bare: Options = {
 
 /** Options that `toSdkOptions` leaves out: limits are the engine's, and `env` is built by `childEnvironment`. */
 const ELSEWHERE = new Set([
-  ..."callerApproves env maxBudgetUsd onLimit onLost permissionRequestTimeoutMs priority profile".split(" "),
+  ..."callerApproves env labels maxBudgetUsd node onLimit onLost permissionRequestTimeoutMs priority profile".split(
+    " ",
+  ),
   ..."sessionInitTimeoutMs timeout verify".split(" "),
 ]);
 

@@ -88,8 +88,8 @@ describe("without a browser", () => {
       /^No Chromium here: installing .*\nChromium was installed in \d+ s: .*chromium-headless-shell\n$/,
     );
     expect(aptCalls().filter((line) => line.startsWith("noninteractive"))).toEqual([
-      "noninteractive -qq update",
-      "noninteractive -qq install -y --no-install-recommends chromium-headless-shell fonts-dejavu-core",
+      "noninteractive -qq -o DPkg::Lock::Timeout=120 update",
+      "noninteractive -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends chromium-headless-shell fonts-dejavu-core",
     ]);
   });
 

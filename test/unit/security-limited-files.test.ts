@@ -127,11 +127,13 @@ describe("access to files within a time limit", () => {
 /** Modules of `claude` and `security` with direct use of `node:fs`, and the files used. No client names such a file. */
 const DIRECT = new Map([
   ["claude/claude-files.ts", "the package of this server"],
+  ["claude/folder/conversation-writer.ts", "files of its own names in the configuration folder"],
   ["claude/sdk.ts", "the package of this server"],
   ["claude/version.ts", "the cache folder"],
   ["claude/supervise/detached-processes.ts", "/proc"],
   ["claude/supervise/guards.ts", "/proc"],
   ["claude/supervise/leftover-processes.ts", "/proc"],
+  ["claude/supervise/machine.ts", "/proc"],
   ["claude/supervise/tagged-processes.ts", "/proc"],
   ["claude/supervise/tree.ts", "/proc"],
   ["claude/watch/copies.ts", "the state folder"],

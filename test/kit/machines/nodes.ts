@@ -80,7 +80,7 @@ export class TestNode {
     const folders = foldersIn(disk);
     this.#server = await world.http({
       args: [...database.flags(this.network.port), "--node", this.name, ...SCENARIO_ARGS, ...place.args, ...args],
-      env: { ...folders, ...constants({ shim: true, cleanupIntervalMs: 500, leaseMs }) },
+      env: { ...folders, ...constants({ shim: true, cleanupIntervalMs: 500, testLeaseMs: leaseMs }) },
       through: this.#machine.through,
     });
   }
