@@ -18,7 +18,7 @@ export interface ActorContext {
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
   readonly limiter: Pick<ProcessLimiter, "acquireSlot" | "hasFreeSlot">;
-  readonly placement: Pick<Placement, "passesOn" | "release" | "whyAway">;
+  readonly placement: Pick<Placement, "isDrained" | "passesOn" | "release" | "whyAway">;
   readonly clock: Clock;
   readonly log: Logger;
   /** Resolves with the reason why the session may get no process here with this environment record, or `undefined`. */

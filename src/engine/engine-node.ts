@@ -123,6 +123,8 @@ export class EngineNode {
    */
   async #takeOffer(record: SessionRecord): Promise<void> {
     const { options } = this;
+    // Claims only for itself: to look after the session would end the offer.
+    if ((await this.placement.whereabouts(record.place)) !== "here") return;
     const isForAny = record.place !== undefined && "labels" in record.place;
     if (isForAny && !((await this.limiter.hasSlot()) && (await completePlan(options, record)).state.identity)) return;
     await this.ownership.claim(record);

@@ -5,6 +5,7 @@ import { waitsForNode, type SessionState } from "../domain/session.ts";
 import { SessionActor } from "./actor.ts";
 import { unlessAborted } from "./clock.ts";
 import type { ActorContext, ActorSession, TakeoverTerms } from "./actor-context.ts";
+import { silentOwner } from "./placement.ts";
 import { gateUnder, type Operator, policyAtOwner, type ServerTerms } from "./policy/operator.ts";
 import { nothingRuns } from "./session/wait.ts";
 import type { WhileUnattended } from "./policy/policy.ts";
@@ -171,16 +172,8 @@ export class Ownership {
       if (!record) throw sessionNotFound(sessionId);
       const actor = await this.claim(record);
       if (actor) return actor.command(command);
-      if (this.#options.clock.tick() >= deadline) {
-        throw new AppError("TIMEOUT", this.#silentText(), { sessionId });
-      }
+      if (this.#options.clock.tick() >= deadline) throw silentOwner(sessionId, this.#options.backend.machines);
     }
-  }
-
-  #silentText(): string {
-    const { ttlMs } = this.#options.backend.machines?.lease ?? {};
-    const left = ttlMs && `. If it has died, another takes the session within ${String(Math.ceil(ttlMs / 1000))} s`;
-    return `The server that owns the session did not answer${left ?? ""}. Try again.`;
   }
 
   /** Returns `undefined` if no answer came in time. The command is withdrawn and may be sent again under its id. */
@@ -273,6 +266,13 @@ export class Ownership {
     if (lost) this.#lost.set(sessionId, lost);
   }
 
+  /** Corrects shown times after a change of the clock, and lets a node that is being drained end idle processes. */
+  async #tickAll(): Promise<void> {
+    const isDrained = await this.#options.placement.isDrained().catch(() => false);
+    for (const actor of this.#actors.values())
+      if (isDrained || actor.state.requests.length > 0) actor.notify({ type: "tick" });
+  }
+
   #onRenewed(): void {
     const { backend, log } = this.#options;
     for (const lease of this.#givenUp.splice(0))
@@ -280,7 +280,7 @@ export class Ownership {
         this.#givenUp.push(lease);
         log.warn("a session was not released", { sessionId: lease.sessionId, error: String(error) });
       });
-    for (const actor of this.#actors.values()) if (actor.state.requests.length > 0) actor.notify({ type: "tick" });
+    void this.#tickAll();
   }
 
   /** After a loss, the store may not record what runs, so each actor stops its session before reporting more. */

@@ -40,13 +40,20 @@ export class Placement {
 
   async whereabouts(place: Place | undefined): Promise<Whereabouts> {
     if (!this.#machines || place === undefined) return "here";
-    const nodes = await this.#nodes();
-    // A node that is not announced yet is not drained either.
-    const own = this.#backend.nodeId;
-    const isDrained = nodes.some(({ isDraining, nodeId }) => isDraining && nodeId === own);
-    if (!isDrained && hasPlace(this.#machines.self, place)) return "here";
-    const isOther = (node: NodeRecord) => node.nodeId !== own && node.isAlive && !node.isDraining;
+    const isHere = hasPlace(this.#machines.self, place);
+    if (isHere && !(await this.isDrained())) return "here";
+    // Looks anew, because a node may have come, or the drain may be over.
+    const nodes = await this.#nodes(0);
+    if (isHere && !nodes.some(({ isDraining, nodeId }) => isDraining && nodeId === this.#backend.nodeId)) return "here";
+    const isOther = (node: NodeRecord) => node.nodeId !== this.#backend.nodeId && node.isAlive && !node.isDraining;
     return nodes.some((node) => isOther(node) && hasPlace(node, place)) ? "elsewhere" : "nowhere";
+  }
+
+  /** True while this node begins no turns. A node that is not announced yet is not drained either. */
+  async isDrained(): Promise<boolean> {
+    if (!this.#machines) return false;
+    const own = this.#backend.nodeId;
+    return (await this.#nodes()).some(({ isDraining, nodeId }) => isDraining && nodeId === own);
   }
 
   /** Returns why this node may begin no turn of a session at `place`, a sentence for people. */
@@ -102,7 +109,7 @@ export class Placement {
   }
 
   async #requireNode(place: Place, field: "labels" | "node"): Promise<void> {
-    const nodes = await this.#nodes();
+    const nodes = await this.#nodes(0);
     const fitting = nodes.filter((node) => hasPlace(node, place));
     const names = [...new Set(nodes.filter(({ isAlive }) => isAlive).map(({ name }) => name))].toSorted();
     const advice = `Nodes alive: ${names.join(", ")} (claude-agents-mcp nodes).`;
@@ -112,9 +119,9 @@ export class Placement {
     throw new AppError("SESSION_BUSY", message);
   }
 
-  async #nodes(): Promise<readonly NodeRecord[]> {
+  async #nodes(maxAgeMs = FRESH_MS): Promise<readonly NodeRecord[]> {
     const now = this.#clock.tick();
-    if (!this.#looked || now - this.#looked.at > FRESH_MS) {
+    if (!this.#looked || now - this.#looked.at > maxAgeMs) {
       const nodes = this.#machines?.nodes() ?? Promise.resolve([]);
       this.#looked = { at: now, nodes };
       // A failed look counts for its callers only.
@@ -122,6 +129,15 @@ export class Placement {
     }
     return this.#looked.nodes;
   }
+}
+
+/** Returns the error for a command that the owner of its session did not answer. */
+export function silentOwner(sessionId: string, machines: Pick<StoreMachines, "lease"> | undefined): AppError {
+  const within =
+    machines && `. If it has died, another takes the session within ${String(machines.lease.ttlMs / 1000)} s`;
+  return new AppError("TIMEOUT", `The server that owns the session did not answer${within ?? ""}. Try again.`, {
+    sessionId,
+  });
 }
 
 function refuseNodes({ labels, node }: Placed): undefined {

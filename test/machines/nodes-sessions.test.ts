@@ -143,7 +143,7 @@ describePostgres("sessions at another node", () => {
     const from = { world, below: world.folder(), advanced: { node: "b" } };
     const written = await startWhole(client, from);
     const drain = async (...verb: string[]) => run(process.execPath, b.command("nodes", ...verb, "b"));
-    await drain("drain", "--no-wait");
+    await drain("drain");
     const start = { prompt: "x", cwd: world.folder(), advanced: { node: "b" } };
     // A node knows the others as of a second ago.
     await sleep(1_100);

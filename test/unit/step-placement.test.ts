@@ -60,6 +60,12 @@ describe("a prompt at a node that may not run the session", () => {
     expect(walk.state).toMatchObject({ process: { phase: "none" }, turn: { isHeldBack: true } });
   });
 
+  it("finds no idle process of a node that is being drained, which ends them", () => {
+    const walk = away(done()).tick();
+    expect(effects(walk)).toEqual(["stop"]);
+    expect(walk.state.process).toMatchObject({ phase: "ending" });
+  });
+
   it("can be interrupted, so that nothing waits for a node that never comes back", () => {
     const walk = away(new Walk()).promptWith("p1", {}).command("interrupt", { by: "caller" });
     expect(walk.state).toMatchObject({ turn: null, lastOutcome: "interrupted" });

@@ -40,6 +40,7 @@ function holdForbidden(draft: Draft): void {
  * each step. Background tasks keep the process unless `suspendReason` is set.
  */
 export function suspendWhenIdle(draft: Draft): void {
+  if (isIdleAtDrained(draft)) return endProcess(draft);
   const { process, queue, suspending, suspendReason, turn } = draft.state;
   if (!suspending) return;
   if (process.phase !== "starting" && process.phase !== "live") return cancelSuspend(draft.state);
@@ -49,6 +50,12 @@ export function suspendWhenIdle(draft: Draft): void {
   if (suspendReason === "slot") noteEndedBackground(draft);
   cancelSuspend(draft.state);
   endProcess(draft);
+}
+
+/** True if nothing runs, and this node may begin no turn: another node takes the next prompt. */
+function isIdleAtDrained({ ledger, policy, state: { background, process, turn } }: Draft): boolean {
+  const mayGo = process.phase === "live" && turn === null && background.length === 0 && !policy.ephemeral;
+  return mayGo && ledger.known.away !== undefined;
 }
 
 /** True if the process may close although a turn has begun. An operator's objection to the mode waits for the end of the turn. */

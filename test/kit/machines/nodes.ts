@@ -77,19 +77,25 @@ export class TestNode {
   async start(...args: string[]): Promise<void> {
     const { database, disk, leaseMs, otherDisks, world, ...place } = this.#place;
     this.#machine ??= await Machine.start(otherDisks);
+    const nodes = `SELECT count(*) FROM claude_agents_mcp.nodes WHERE name = '${this.name}'`;
+    const announced = async () => Number(await database.query(nodes).catch(() => 0));
+    const before = await announced();
     const folders = foldersIn(disk);
     this.#server = await world.http({
       args: [...database.flags(this.network.port), "--node", this.name, ...SCENARIO_ARGS, ...place.args, ...args],
       env: { ...folders, ...constants({ shim: true, cleanupIntervalMs: 500, testLeaseMs: leaseMs }) },
       through: this.#machine.through,
     });
+    // Listens before it is announced to the other node.
+    const isAnnounced = async () => ((await announced()) > before ? undefined : Promise.reject(new Error("not yet")));
+    await vi.waitFor(isAnnounced, { timeout: 20_000, interval: 50 });
   }
 
   /** Connects a client over stdio on this machine, whose daemon is a node of its own. */
   async connectDaemon(name: string): Promise<Server> {
     const { database, disk, leaseMs, world } = this.#place;
     const store = { store: database.url(this.network.port), storePasswordFile: database.passwordFile };
-    const values = constants({ daemonStartMs: 30_000, cleanupIntervalMs: 500, leaseMs });
+    const values = constants({ daemonStartMs: 30_000, cleanupIntervalMs: 500, testLeaseMs: leaseMs });
     const settings = world.settings({ ...store, node: name });
     const env = { ...merged(world.environment, values), ...foldersIn(disk), ...settings };
     const [command, ...words] = this.machine.through;
