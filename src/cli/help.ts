@@ -259,7 +259,7 @@ function usageLines(): string {
     "Usage: claude-agents-mcp [serve] [flags]",
     "       claude-agents-mcp sessions [<verb>] [flags]",
     "       claude-agents-mcp install | uninstall [<client>] [flags]",
-    "       claude-agents-mcp doctor | demo | console | daemon | nodes | rules | token | help [command] | version",
+    "       claude-agents-mcp doctor | demo | console | daemon | nodes | rules | token | help | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",
   ].join("\n");

@@ -34,7 +34,7 @@ export const nodeFields = {
       flag: "lease-ms",
       variable: "CLAUDE_CODE_MCP_LEASE_MS",
       meaning:
-        "Time without the database after which other machines take over the sessions of this server. It ends its Claude Codes after three fifths of that time.",
+        "Time without the database until others take its sessions. This server ends its Claude Codes after three fifths of it.",
     },
   ),
 };

@@ -53,7 +53,9 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "package.json",
     ]
   `);
-  const examples = readdirSync("examples/clients").map((file) => `examples/clients/${file}`);
+  const examples = ["clients", "cluster"].flatMap((folder) =>
+    readdirSync(`examples/${folder}`).map((file) => `examples/${folder}/${file}`),
+  );
   expect(files.filter((path) => path.startsWith("examples/")).toSorted()).toEqual(examples.toSorted());
   const built = files.filter((path) => path.startsWith("dist/"));
   const rest = built.filter((path) => !path.endsWith(".js") && !/^dist\/console\/assets\/[\w-]+\.css$/.test(path));

@@ -41,7 +41,7 @@ it("a server whose start folder was deleted goes on, and requires cwd", async ()
   await page.end(await page.start(prompt, world.folder()));
 });
 
-it.each([":memory:", "file:store.db", "file::memory:?cache=shared", "postgres://host/db"])(
+it.each([":memory:", "file:store.db", "file::memory:?cache=shared", "mysql://host/db"])(
   "--store %s is refused, and no file is created",
   (store) => {
     const cwd = world.folder();

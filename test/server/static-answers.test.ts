@@ -121,7 +121,11 @@ function valuesOf({ byHand, reading }: TableSetting): string[] {
   if (!byHand || reading === "json") return [];
   if (reading === "boolean") return ["true", "false"];
   if (reading === "number") return [byHand.least, byHand.most].map(String);
-  return [...(byHand.values ?? [byHand.form === undefined ? "/x" : "auto"])];
+  const {
+    form,
+    values = [form === undefined ? "/x" : (["auto", "a=b"].find((text) => new RegExp(form).test(text)) ?? "")],
+  } = byHand;
+  return [...values];
 }
 
 it("no setting that a proxy knows changes an answer unnoticed", async () => {

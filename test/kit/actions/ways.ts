@@ -137,7 +137,7 @@ export const WAYS: readonly Way[] = [
   { ...pageWay("delete"), on: "own" },
   toolWay("rename", { title: "t" }),
   pageWay("rename", () => ({ title: "t" })),
-  toolWay("pack", { files: false }),
+  toolWay("pack"),
   toolWay("release_queue"),
   pageWay("release_queue"),
   toolWay("drop_queue"),
