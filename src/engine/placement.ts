@@ -3,6 +3,7 @@ import type { SessionOptions } from "../domain/options.ts";
 import { hasPlace, placeText, type Place } from "../domain/place.ts";
 import { waitsForNode, type SessionState } from "../domain/session.ts";
 import { normalPath } from "../security/normal-path.ts";
+import { pause, unlessAborted } from "./clock.ts";
 import type { Clock, Lease, Logger, NodeRecord, SessionBackend, SessionRecord, StoreMachines } from "./ports.ts";
 import { messageOf } from "./ports/store.ts";
 
@@ -166,6 +167,8 @@ export function followOffers(
   take: (record: SessionRecord) => Promise<void>,
 ): () => Promise<void> {
   const ended = new AbortController();
+  /** Ids of offers in hand: an offer comes again while it stands. */
+  const taking = new Set<string>();
   const following = follow();
   return async () => {
     ended.abort();
@@ -175,24 +178,25 @@ export function followOffers(
   async function follow(): Promise<void> {
     while (backend.machines && !ended.signal.aborted) {
       try {
-        for await (const id of backend.machines.offers(ended.signal)) await takeOne(id);
+        // Not awaited, because a claim may wait for the environment of a client.
+        for await (const id of backend.machines.offers(ended.signal)) void takeOne(id);
       } catch (error) {
         log.warn("offers of sessions cannot be read", { error: messageOf(error) });
       }
-      await new Promise<void>((resolve) => {
-        const cancel = clock.after(FRESH_MS, resolve);
-        ended.signal.addEventListener("abort", () => (cancel(), resolve()), { once: true });
-        if (ended.signal.aborted) resolve();
-      });
+      await unlessAborted(pause(clock, FRESH_MS).over, ended.signal);
     }
   }
 
   async function takeOne(id: string): Promise<void> {
+    if (taking.has(id)) return;
+    taking.add(id);
     try {
       const record = await backend.rows.get(id);
       if (record && !record.owner?.alive) await take(record);
     } catch (error) {
       log.warn("an offered session was not taken", { sessionId: id, error: messageOf(error) });
+    } finally {
+      taking.delete(id);
     }
   }
 }
