@@ -117,9 +117,11 @@ describe("a command that ends in the middle", () => {
     const failed = { out: left, status: 1, left: [] };
     expect(await shell(`set -o pipefail; ${main} pack ${sessionId} | head -c 9`)).toEqual(failed);
     expect(await shell(`${main} pack ${sessionId} >/dev/full`)).toEqual(failed);
-    // The first byte has come, and no reader takes the others.
-    const late = `exec 3< <(exec ${main} pack ${sessionId}); head -c 9 <&3 >/dev/null; kill -TERM $!; wait $!`;
-    expect(await shell(late)).toEqual(failed);
+    // The first byte has come, and no reader takes the others: while they are made, and while one waits in the pipe.
+    const late = (pause: string) =>
+      `exec 3< <(exec ${main} pack ${sessionId}); head -c 9 <&3 >/dev/null; ${pause} kill -TERM $!; wait $!`;
+    expect(await shell(late(""))).toEqual(failed);
+    expect(await shell(late("sleep 2;"))).toEqual(failed);
     const target = join(home, "moved");
     const unpack = `${main} unpack - --cwd ${target}`;
     expect(await shell(`${unpack} <${file}`, environment)).toEqual({ out: "", status: 0, left: [] });

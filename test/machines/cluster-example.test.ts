@@ -89,6 +89,8 @@ describePostgres("examples/cluster without containers", () => {
     });
     expect(begun).toMatchObject({ status: "idle", result: { result: "From one." } });
 
+    // The balancer takes a node for up until two looks have failed.
+    await expect.poll(() => balancer?.output()).toContain("Server nodes/two is DOWN");
     const two = await startNode("two");
     await expect.poll(() => balancer?.output()).toContain("Server nodes/two is UP");
     await one.machine.kill();

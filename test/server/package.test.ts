@@ -53,8 +53,8 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "package.json",
     ]
   `);
-  const examples = ["clients", "cluster"].flatMap((folder) =>
-    readdirSync(`examples/${folder}`).map((file) => `examples/${folder}/${file}`),
+  const examples = ["clients", "cluster"].flatMap((kind) =>
+    readdirSync(`examples/${kind}`).map((file) => `examples/${kind}/${file}`),
   );
   expect(files.filter((path) => path.startsWith("examples/")).toSorted()).toEqual(examples.toSorted());
   const built = files.filter((path) => path.startsWith("dist/"));

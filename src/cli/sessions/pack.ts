@@ -52,9 +52,11 @@ async function write(store: Store, record: SessionRecord, { noFiles, output, sto
     let isWhole = false;
     try {
       for await (const part of bytes) {
-        await sink.write(part);
+        // A write to the output that `untilStopped` has destroyed would wait for ever.
         stop.throwIfAborted();
+        await sink.write(part);
       }
+      stop.throwIfAborted();
       await refuseChanged(store, record);
       isWhole = true;
     } finally {

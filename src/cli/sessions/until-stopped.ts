@@ -4,6 +4,9 @@ import { exitOnWriteError } from "./store.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
+/** Time for the message and the end of the store, ms. */
+const EXIT_MS = 500;
+
 /**
  * Runs work that cleans up after a fault, and makes a signal, or a reader of stdout that is gone, such a fault. A second signal
  * ends the process at once. Faults of files become one line.
@@ -27,7 +30,11 @@ export async function untilStopped<T>(work: (stop: AbortSignal) => Promise<T>): 
     return await work(stop.signal);
   } catch (error) {
     // A killed command fails with words of its own.
-    if (stop.signal.aborted) throw stop.signal.reason;
+    if (stop.signal.aborted) {
+      // A part that waits in the pipe for a reader would keep the process.
+      setTimeout(() => process.exit(1), EXIT_MS).unref();
+      throw stop.signal.reason;
+    }
     throw error instanceof Error && "syscall" in error ? failed(error.message) : error;
   } finally {
     if (!stop.signal.aborted) process.stdout.off("error", onClosed).on("error", exitOnWriteError);
