@@ -46,7 +46,7 @@ async function gitPlace(session: PlacedSession, config: ClaudeDependencies): Pro
 const PACKS = "packs";
 
 async function pack([place, request]: Parameters<AgentRuntime["pack"]>, config: ClaudeDependencies) {
-  const { check, files, readLog, record } = request;
+  const { check, readLog, record } = request;
   const of = (transcriptId: string) => findConversation({ ...place, transcriptId }, config);
   const { packToFile } = await import("../pack/pack-to-file.ts");
   const source = {
@@ -56,7 +56,7 @@ async function pack([place, request]: Parameters<AgentRuntime["pack"]>, config: 
     readConversation: (id: string, ...what: [name: string, range: { length?: number }]) =>
       readConversation(of(id), ...what),
     payer: record.state.identity,
-    place: files ? await gitPlace(place, config) : undefined,
+    place: await gitPlace(place, config),
   };
   return packToFile(source, { folder: join(config.stateFolder, PACKS), check });
 }

@@ -48,8 +48,6 @@ export interface WrittenFile {
 export interface PackRequest {
   readonly record: SessionRecord;
   readonly readLog: (from: number, limit: number) => Promise<readonly StoredEvent[]>;
-  /** False to leave out the files of the session's folder. */
-  readonly files: boolean;
   /** Called before the file is kept; rejects if the session went on meanwhile. */
   readonly check: () => Promise<void>;
 }

@@ -37,7 +37,7 @@ export function createFolderOperations(
         transcriptId: state.transcriptId ?? sessionId,
       };
       const readLog = async (from: number, limit: number) => backend.log.read(sessionId, from, limit);
-      return runtime.pack(place, { record, readLog, files: true, check });
+      return runtime.pack(place, { record, readLog, check });
     },
   };
 }
