@@ -92,7 +92,7 @@ const CHUNKS = [
     files: ["tools/toolsets", "mcp/resources/library", "mcp/resources/resource-answers", "mcp/tool-answers"],
   },
   { name: "cli/console", files: ["cli/console"] },
-  { name: "engine/engine", files: ["app/engine", "engine/clock", "store/open"] },
+  { name: "engine/engine", files: ["app/engine", "app/system-clock", "engine/clock", "store/open"] },
   { name: "cli/install", files: ["cli/install"] },
   { name: "install/json-format", files: ["install/json-format"] },
   { name: "install/toml-format", files: ["install/toml-format"] },

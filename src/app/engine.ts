@@ -20,7 +20,7 @@ import { constants } from "../config/constants.ts";
 import type { Config } from "../config/schema.ts";
 import { socketCandidates } from "../daemon/socket-folders.ts";
 import type { ConnectionTerms, Engine } from "../engine/api.ts";
-import { systemClock } from "../engine/clock.ts";
+import { systemClock } from "./system-clock.ts";
 import { createEngine } from "../engine/engine.ts";
 import type { Retention } from "../engine/retention.ts";
 import type { ApproverName } from "../domain/approvals/answer-source.ts";

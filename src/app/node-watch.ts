@@ -1,5 +1,6 @@
 import { ConfigError } from "../config/error.ts";
-import { repeatEvery, systemClock } from "../engine/clock.ts";
+import { repeatEvery } from "../engine/clock.ts";
+import { systemClock } from "./system-clock.ts";
 import { withOtherUsers } from "../engine/nodes.ts";
 import type { Clock, Logger, NodeRecord, SessionBackend, StoreMachines } from "../engine/ports.ts";
 

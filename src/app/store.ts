@@ -81,7 +81,7 @@ export async function connectStore(
   if (!(await hasDriver(location.kind))) await installDriverUntil(location.kind, over);
   const [{ openStore }, { systemClock }, process] = await Promise.all([
     import("../store/open.ts"),
-    import("../engine/clock.ts"),
+    import("./system-clock.ts"),
     thisProcess(),
   ]);
   return openStore(location, {

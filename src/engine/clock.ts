@@ -1,4 +1,3 @@
-import { uptime } from "node:os";
 import type { Clock } from "./ports.ts";
 
 /** Interval at which a waiting timer checks the time, ms. */
@@ -123,10 +122,3 @@ export function pause(
   });
   return { over, end };
 }
-
-export const systemClock: Clock = new AwakeClock({
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  // On Linux, counts sleep, other than `performance.now`.
-  elapsed: () => uptime() * 1000,
-});

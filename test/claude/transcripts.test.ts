@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { TurnEnded } from "../../src/domain/event.ts";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { systemClock } from "../../src/engine/clock.ts";
+import { systemClock } from "../../src/app/system-clock.ts";
 import { claudeNode, type ClaudeNode } from "../kit/sessions/claude-node.ts";
 import { MemoryTranscripts, sharedBy } from "../kit/store/machines.ts";
 import { memoryStore } from "../kit/store/memory.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { systemClock } from "../../src/engine/clock.ts";
+import { systemClock } from "../../src/app/system-clock.ts";
 import { describePostgres, useDatabase } from "../kit/postgres/database.ts";
 import { PostgresStore } from "../kit/postgres/store.ts";
 import { amount } from "../kit/runner/amount.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { EnvironmentRecords } from "../../../src/claude/environment-records.ts";
 import type { Engine } from "../../../src/engine/api.ts";
-import { systemClock } from "../../../src/engine/clock.ts";
+import { systemClock } from "../../../src/app/system-clock.ts";
 import { createEngine } from "../../../src/engine/engine.ts";
 import type { SessionBackend } from "../../../src/engine/ports.ts";
 import type { World } from "../world.ts";
