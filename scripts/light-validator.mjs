@@ -9,15 +9,15 @@ const root = join(import.meta.dirname, "..");
 export const lightValidator = {
   name: "light-validator",
   resolveId: {
-    filter: { id: /^@modelcontextprotocol\/(server|client)\/_shims$/ },
-    handler: (id) => join(root, id.replace("_shims", "light-shims.mjs")),
+    filter: { id: /^@modelcontextprotocol\/server\/_shims$/ },
+    handler: () => join(root, "light-shims.mjs"),
   },
   load: {
     filter: { id: /light-shims\.mjs$/ },
-    handler: (id) => `
+    handler: () => `
       export { default as process } from "node:process";
       export { CfWorkerJsonSchemaValidator as DefaultJsonSchemaValidator }
-        from "@modelcontextprotocol/${id.includes("client") ? "client" : "server"}/validators/cf-worker";
+        from "@modelcontextprotocol/server/validators/cf-worker";
       export const CORS_IS_POSSIBLE = false;`,
   },
 };

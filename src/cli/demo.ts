@@ -10,6 +10,7 @@ import { ClaudeLocator } from "../claude/locate.ts";
 import { Installer } from "../claude/installer.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { loadConfig } from "../config/load.ts";
+import { daemonEnvironment } from "../daemon/daemon-environment.ts";
 import { connect, type ServerCommand } from "../demo/client.ts";
 import { type ScriptedModel, startScriptedModel } from "../demo/model/server.ts";
 import { jsonScreen, textScreen, type Screen } from "../demo/screen.ts";
@@ -148,9 +149,8 @@ const LIMIT_MARGIN_MS = 100;
 
 function serverCommand(env: Record<string, string>): ServerCommand {
   const main = fileURLToPath(new URL("./main.js", import.meta.url));
-  const { XDG_CACHE_HOME: cache } = process.env;
   const args = [main, "serve", "--log-level", "warn", "--store", "memory:"];
-  return { command: process.execPath, args, env: { ...env, ...(cache !== undefined && { XDG_CACHE_HOME: cache }) } };
+  return { command: process.execPath, args, env: { ...daemonEnvironment(process.env), ...env } };
 }
 
 function ownEnvironment(): Record<string, string> {

@@ -1,6 +1,8 @@
-import { Client } from "@modelcontextprotocol/client";
-import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { z } from "zod";
+import { PRODUCT } from "../domain/names.ts";
 
 /** Verification in a result, or in the event of a run that was not the last. */
 export const Verification = z.looseObject({
@@ -48,7 +50,6 @@ export type Answer = z.infer<typeof Answer>;
 export interface ServerCommand {
   command: string;
   args: string[];
-  /** Added to `getDefaultEnvironment()` (PATH, HOME and the like). */
   env: Record<string, string>;
 }
 
@@ -60,48 +61,103 @@ export interface DemoClient {
   close(): Promise<void>;
 }
 
+/** Protocol revision of the demo, which plays against the server of the same package. */
+const REVISION = "2026-07-28";
+
+const PREFIX = "io.modelcontextprotocol/";
+const ENVELOPE = {
+  [`${PREFIX}protocolVersion`]: REVISION,
+  [`${PREFIX}clientInfo`]: { name: `${PRODUCT}-demo`, version: "1.0.0" },
+  [`${PREFIX}clientCapabilities`]: {},
+};
+
+const Message = z.looseObject({
+  id: z.number().optional(),
+  result: z.looseObject({}).optional(),
+  error: z.looseObject({ message: z.string() }).optional(),
+});
+type Message = z.infer<typeof Message>;
+
+const Discovered = z.looseObject({
+  _meta: z.looseObject({ [`${PREFIX}serverInfo`]: z.object({ version: z.string() }) }),
+});
+
+const Called = z.looseObject({
+  isError: z.boolean().optional(),
+  content: z.array(z.looseObject({ text: z.string().optional() })),
+  structuredContent: z.unknown(),
+});
+
 /**
- * Starts the server like any MCP client: a child process with JSON-RPC over stdin and stdout. Once `signal` aborts, the
- * connection closes, and `connect` or the pending calls reject.
+ * Starts the server like any MCP client: a child process with JSON-RPC over stdin and stdout. Sends requests by hand, because
+ * the client of the MCP SDK takes 45 KB of the package. Once `signal` aborts, the server ends, and `connect` or the pending
+ * calls reject.
  */
-export async function connect({ command, args, env }: ServerCommand, signal: AbortSignal): Promise<DemoClient> {
+export async function connect(command: ServerCommand, signal: AbortSignal): Promise<DemoClient> {
   signal.throwIfAborted();
-  const transport = new StdioClientTransport({ command, args, env: { ...getDefaultEnvironment(), ...env } });
-  const client = new Client(
-    { name: "claude-agents-mcp-demo", version: "1.0.0" },
-    { versionNegotiation: { mode: "auto" } },
-  );
-  let ended: Promise<void> | undefined;
-  signal.addEventListener("abort", () => void (ended = end(transport)));
-  await client.connect(transport).catch(async (error: unknown) => {
-    await ended;
+  const server = startServer(command);
+  signal.addEventListener("abort", () => void server.end("SIGTERM"));
+  try {
+    const { _meta } = Discovered.parse(await server.request("server/discover", {}));
+    return {
+      serverVersion: _meta[`${PREFIX}serverInfo`].version,
+      protocolVersion: REVISION,
+      async call(tool, parameters) {
+        const answer = Called.parse(await server.request("tools/call", { name: tool, arguments: parameters }));
+        if (answer.isError === true)
+          throw new Error(`${tool}: ${answer.content.map(({ text = "" }) => text).join("\n")}`);
+        return Answer.parse(answer.structuredContent);
+      },
+      close: async () => server.end(),
+    };
+  } catch (error) {
+    await server.end("SIGTERM");
     throw error;
+  }
+}
+
+const ENDED = "The server has ended.";
+
+function startServer({ args, command, env }: ServerCommand) {
+  const child = spawn(command, args, { env, stdio: ["pipe", "pipe", "inherit"], windowsHide: true });
+  const ended = once(child, "close").catch(() => undefined);
+  const waiting = new Map<number, (message: Message) => void>();
+  let isEnded = false;
+  const endCalls = () => {
+    isEnded = true;
+    for (const answer of waiting.values()) answer({ error: { message: ENDED } });
+  };
+  child.on("error", endCalls).on("close", endCalls);
+  child.stdin.on("error", () => undefined);
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const message = Message.parse(JSON.parse(line));
+    if (message.id !== undefined) waiting.get(message.id)?.(message);
   });
+  let last = 0;
   return {
-    serverVersion: client.getServerVersion()?.version ?? "unknown",
-    protocolVersion: client.getNegotiatedProtocolVersion() ?? "unknown",
-    async call(tool, parameters) {
-      const answer = await client.callTool({ name: tool, arguments: parameters });
-      if (answer.isError) throw new Error(`${tool}: ${textOf(answer.content)}`);
-      return Answer.parse(answer.structuredContent);
+    async request(method: string, params: Record<string, unknown>): Promise<unknown> {
+      if (isEnded) throw new Error(`${method}: ${ENDED}`);
+      const id = ++last;
+      const answering = new Promise<Message>((resolve) => waiting.set(id, resolve));
+      child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta: ENVELOPE } })}\n`);
+      const { error, result } = await answering;
+      waiting.delete(id);
+      if (error) throw new Error(`${method}: ${error.message}`);
+      return result;
     },
-    close: async () => ended ?? client.close(),
+    /** Resolves once the server has ended. With SIGTERM, the server does not answer open calls before its end. */
+    async end(signal?: "SIGTERM"): Promise<void> {
+      child.stdin.end();
+      if (signal) child.kill(signal);
+      const timers = [
+        setTimeout(() => child.kill("SIGTERM"), ENDING_MS),
+        setTimeout(() => child.kill("SIGKILL"), 2 * ENDING_MS),
+      ];
+      await ended;
+      for (const timer of timers) clearTimeout(timer);
+    },
   };
 }
 
-/**
- * Resolves once the server has ended. SIGTERM ends open calls, which the server would otherwise answer after the end of its
- * input. Not `client.close()`, a no-op during the negotiation of the protocol version.
- */
-async function end(transport: StdioClientTransport): Promise<void> {
-  try {
-    if (transport.pid !== null) process.kill(transport.pid, "SIGTERM");
-  } catch {
-    // The server has ended by itself.
-  }
-  await transport.close();
-}
-
-function textOf(content: readonly { type: string; text?: unknown }[]): string {
-  return content.map(({ text }) => (typeof text === "string" ? text : "")).join("\n");
-}
+/** Time that the server has to end after the end of its input, and again after SIGTERM, ms. */
+const ENDING_MS = 2_000;
