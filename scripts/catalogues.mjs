@@ -26,6 +26,7 @@ const modules = [
   "domain/names",
   "install/clients",
   "install/invocation",
+  "mcp/resources/skill",
   "tools/toolsets",
 ];
 const files = await catalogueFiles(manifest, await fromSource(modules.map((module) => `src/${module}`)));

@@ -33,6 +33,7 @@ export async function catalogueFiles(manifest, source) {
     [PLACES.marketplace]: json(marketplace(manifest, source)),
     [`${PLACES.plugin}/.claude-plugin/plugin.json`]: json(plugin(manifest, source)),
     [`${PLACES.plugin}/README.md`]: pluginReadme(manifest, source),
+    [`${PLACES.plugin}/skills/delegate/SKILL.md`]: source.SKILL_TEXT,
     [PLACES.bundle]: json(bundle(manifest, source, settings(ASKED.bundle))),
     [PLACES.container]: containerfile(manifest),
   };
@@ -133,6 +134,7 @@ function pluginReadme({ description, name }, source) {
 ${description}. This plugin adds the server \`${name}\` to Claude Code, which starts it with \`npx\` and needs Node 20.19 or newer.
 
 A session of yours can then start other sessions in the background, wait for them, answer their permission requests, and continue them later.
+The skill \`delegate\` teaches how: to brief, to wait, to answer requests, to read receipts, to fork.
 They run with your own login, and go on when the session that started them ends.
 
 | tool | purpose |

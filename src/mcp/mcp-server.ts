@@ -13,6 +13,9 @@ import type { Subscriptions } from "./watch/subscriptions.ts";
  * `initialize` does not need are imported later, to keep its answer fast.
  */
 
+/** SEP-2640, which is written for the protocol revision 2026-07-28 and later. */
+const SKILLS_EXTENSION = "io.modelcontextprotocol/skills";
+
 const TITLE = "Claude Code as a background agent";
 
 /**
@@ -28,6 +31,8 @@ export function createMcpServer(
   const options = { ...given, leaving: connected ?? own };
   const { info, logs, reported, toolNames } = options;
   const hasTasks = options.tasks !== undefined && era === "modern";
+  const hasSkills = hasPrompts(toolNames) && era === "modern";
+  const extensions = { ...(hasTasks && { [TASKS_EXTENSION]: {} }), ...(hasSkills && { [SKILLS_EXTENSION]: {} }) };
   const { name, version } = info;
   const server = new McpServer(
     { name, title: TITLE, version },
@@ -38,7 +43,7 @@ export function createMcpServer(
         completions: {},
         ...(hasPrompts(toolNames) && { prompts: { listChanged: false } }),
         ...(logs && { logging: {} }),
-        ...(hasTasks && { extensions: { [TASKS_EXTENSION]: {} } }),
+        ...(era === "modern" && { extensions }),
       },
       instructions: instructionsFor(toolNames),
       requestState: { verify: async (state, context) => options.states.verify(state, context) },
@@ -54,7 +59,7 @@ export function createMcpServer(
     for (const end of onClose) end();
     own?.end();
   };
-  serveToolsAndResources(server, options);
+  serveToolsAndResources(server, options, hasSkills);
   servePrompts(server, options);
   if (hasTasks) serveTasks(server, options);
   // Preloads the tools while the answer to `initialize` is being sent, because a client asks for the tools next.
@@ -66,7 +71,7 @@ export function createMcpServer(
  * Answers requests for tools and resources. Bypasses the SDK's registration, which needs every tool before it connects, and
  * whose templates match a query only with all parameters in order.
  */
-function serveToolsAndResources({ server }: McpServer, options: ServerOptions): void {
+function serveToolsAndResources({ server }: McpServer, options: ServerOptions, hasSkills: boolean): void {
   let logLevel: string | undefined;
   if (options.logs) {
     // Replaces the SDK's handler, which does not expose the level.
@@ -100,6 +105,11 @@ function serveToolsAndResources({ server }: McpServer, options: ServerOptions): 
     (await resources()).listTemplates(context),
   );
   server.setRequestHandler("resources/read", async ({ params }, context) => (await resources()).read(params, context));
+  if (!hasSkills) return;
+  server.setRequestHandler("skills/list", ANY_PARAMS, async (_, context) => (await resources()).listSkills(context));
+  server.setRequestHandler("skills/get", ANY_PARAMS, async (params, context) =>
+    (await resources()).getSkill(params, context),
+  );
 }
 
 /** Answers requests for prompts, and for completions of prompt arguments and session ids. */
@@ -156,7 +166,9 @@ const TASK_METHODS = ["tasks/get", "tasks/update", "tasks/cancel"] as const;
 
 /** Accepts any params, because the scope is checked before the params. */
 const ANY_PARAMS = {
-  "~standard": { version: 1 as const, vendor: "claude-agents-mcp", validate: (value: unknown) => ({ value }) },
+  params: {
+    "~standard": { version: 1 as const, vendor: "claude-agents-mcp", validate: (value: unknown) => ({ value }) },
+  },
 };
 
 /** Serves the Tasks extension. The code behind is loaded by the first request. */
@@ -164,7 +176,7 @@ function serveTasks({ server }: McpServer, options: ServerOptions): void {
   const { tasks } = options;
   if (!tasks) return;
   for (const method of TASK_METHODS) {
-    server.setRequestHandler(method, { params: ANY_PARAMS }, async (params: unknown, context: ServerContext) => {
+    server.setRequestHandler(method, ANY_PARAMS, async (params: unknown, context: ServerContext) => {
       const { answerTask } = await import("./tasks/answer.ts");
       return answerTask(method, params, context, { ...options, tasks });
     });

@@ -69,7 +69,7 @@ const AGENT = `Runs Claude Code as a background agent that outlives the call.
 2. Poll with claude_code_check, passing sessionId and nextCursor: it waits, then returns output, requests in actions[] and the result.
 3. Answer each entry of actions[] with claude_code_check, action respond_permission (answer_question for a question); it then waits again.
 4. Send the next prompt with claude_code_reply. List or cancel sessions with claude_code_session.
-Resources: claude-code://quickstart, permissions, errors, options.`;
+Resources: skill://claude-agents/delegate, claude-code://quickstart, permissions, errors, options.`;
 
 const QUERY = "Run one task to its end with claude_code_query; it returns the messages.";
 

@@ -25,7 +25,8 @@ describe.each(CLIENT_KINDS)("resources, with the %s client", (kind) => {
     const server = await http.connect(kind);
     const { resources } = await server.client.listResources();
     expect(resources.map(({ uri }) => uri)).toEqual(LIBRARY.pages.map(({ uri }) => uri));
-    for (const { uri } of resources) expect(await read(server, uri)).toMatch(/^(?:# |\{"profiles":\[\]\}$)/);
+    for (const { uri } of resources)
+      expect(await read(server, uri)).toMatch(/^(?:# |---\nname: |\{"profiles":\[\]\}$)/);
     const { resourceTemplates } = await server.client.listResourceTemplates();
     const templates = resourceTemplates.map(({ uriTemplate }) => uriTemplate);
     expect(templates).toEqual(LIBRARY.documents.map(({ uriTemplate }) => uriTemplate));

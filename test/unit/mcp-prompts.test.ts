@@ -60,6 +60,7 @@ describe.each([
     expect(text).toContain("<task>\nFix <it>\n</task>");
     expect(text).toContain('claude_code {"prompt":"...","cwd":"/home/ann/p","model":"haiku","waitMs":30000}');
     expect(text).toContain('the skill "tidy"');
+    expect(text).not.toContain("You cannot answer requests");
     expect(wire.depsMade).toBe(0);
   });
 

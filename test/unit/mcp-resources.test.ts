@@ -37,12 +37,13 @@ describe.each([
     const { resources } = await client.listResources();
     const uris = resources.map(({ uri }) => uri);
     const names = ["quickstart", "permissions", "errors", "options", "profiles"];
-    expect(uris).toEqual(names.map((name) => `claude-code://${name}`));
+    const skill = "skill://claude-agents/delegate/SKILL.md";
+    expect(uris).toEqual([...names.map((name) => `claude-code://${name}`), skill]);
     for (const { description, mimeType, uri } of resources) {
       expect(description).toMatch(/\.$/);
       if (uri === "claude-code://profiles") continue;
       expect(mimeType).toBe("text/markdown");
-      expect(await textOf(uri)).toMatch(/^# /);
+      expect(await textOf(uri)).toMatch(/^(?:---\nname: [^]*\n---\n\n)?# /);
     }
     const { resourceTemplates } = await client.listResourceTemplates();
     expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toEqual([

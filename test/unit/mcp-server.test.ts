@@ -99,6 +99,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
       prompts: { listChanged: false },
       completions: {},
       logging: {},
+      ...(era === "2026-07-28" && { extensions: { "io.modelcontextprotocol/skills": {} } }),
     });
     await client.listTools();
     expect(wire.depsMade).toBe(0);

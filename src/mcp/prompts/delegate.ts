@@ -4,6 +4,7 @@ import { Folder, ModelName } from "../../domain/options.ts";
 import { answer } from "../../engine/actions/answering.ts";
 import { start } from "../../engine/actions/begin.ts";
 import { events } from "../../engine/actions/reading.ts";
+import { SKILL_BODY } from "../resources/skill.ts";
 import { definePrompt } from "./define-prompt.ts";
 
 const Input = z.strictObject({
@@ -27,30 +28,21 @@ export const delegate = definePrompt({
       ...(model !== undefined && { model }),
       ...(agent !== undefined && { agent }),
     };
-    const named = skill === undefined ? "" : ` Tell it to use the skill ${JSON.stringify(skill)}.`;
+    const named = skill === undefined ? "" : `Tell it to use the skill ${JSON.stringify(skill)}.\n`;
     return `Hand this task to Claude Code, follow it to its end and report the outcome to me.
 
 <task>
 ${task}
 </task>
 
-1. Start it: claude_code ${formatArguments({ prompt: "...", ...given, waitMs: 30_000 })}
-   Claude Code sees nothing of our conversation: put into the prompt the task, what it has to know, and how it can tell that
-   it is done.${named} Keep the sessionId.
-2. While there is no result: claude_code_check ${formatArguments({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
-   The call waits by itself. Do not start the task a second time.
-3. ${scopes.includes(answer.scope) ? ANSWERING : WAITING}
-4. With the result: read isError and the text, and look at the changes with claude_code_session (action diff). Send
-   corrections to the same session with claude_code_reply.
-5. Tell me what was done, what was not, what you decided on my behalf, and the sessionId.`;
+Start it: claude_code ${formatArguments({ prompt: "...", ...given, waitMs: 30_000 })}
+${named}${scopes.includes(answer.scope) ? "" : WAITING}
+${SKILL_BODY}`;
   },
 });
 
-const ANSWERING = `Answer every entry of actions[]: claude_code_check, action respond_permission (answer_question for a
-   question). Allow what the task needs; deny what it does not, with a denyMessage that says what to do instead. Ask me first
-   about anything that cannot be undone, leaves the folder, or publishes something.`;
-
-const WAITING = `Entries of actions[] wait for another approver: you cannot answer them. Tell me about them and keep polling.`;
+const WAITING =
+  "You cannot answer requests here: each entry of actions[] waits for another approver. Tell me about them.\n";
 
 /** Formats the arguments of a tool call for the text of a prompt. */
 export function formatArguments(args: JsonObject): string {

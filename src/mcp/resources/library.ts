@@ -3,6 +3,7 @@ import type { Library, Page } from "./resource.ts";
 import { errors } from "./errors-page.ts";
 import { session, sessionEvents } from "./session-documents.ts";
 import { optionsReference } from "./options-reference.ts";
+import { skillPage } from "./skill.ts";
 
 const quickstart: Page = {
   uri: "claude-code://quickstart",
@@ -104,6 +105,6 @@ function shown(name: string, { budgetUsdPerDay, description, model, planReserve 
 
 /** All resources of a server with the toolset `agent`. */
 export const LIBRARY: Library = {
-  pages: [quickstart, permissions, errors, options, profiles],
+  pages: [quickstart, permissions, errors, options, profiles, skillPage],
   documents: [session, sessionEvents],
 };

@@ -1,8 +1,11 @@
 import {
+  ProtocolError,
+  ProtocolErrorCode,
   ResourceNotFoundError,
   type ListResourcesResult,
   type ListResourceTemplatesResult,
   type ReadResourceResult,
+  type Result,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Caller } from "../../domain/principal.ts";
@@ -15,8 +18,10 @@ import type { ToolName } from "../../tools/tool-names.ts";
 import { limitsOf, type ClientFacts } from "../tool-call.ts";
 import { callerOf } from "../caller.ts";
 import { resourceError } from "../protocol-errors.ts";
+import { readField } from "../unanswered-requests.ts";
 import type { Subscriptions } from "../watch/subscriptions.ts";
 import { findResource, type FoundResource, type Library, type ReadingCaller } from "./resource.ts";
+import { describeSkill } from "./skill.ts";
 
 interface ResourceOptions {
   readonly limits: { readonly maxWaitMs?: number | undefined };
@@ -30,7 +35,12 @@ interface ResourceAnswers {
   list(context: ServerContext): ListResourcesResult;
   listTemplates(context: ServerContext): ListResourceTemplatesResult;
   read(params: { uri: string }, context: ServerContext): Promise<ReadResourceResult>;
+  listSkills(context: ServerContext): Result;
+  getSkill(params: unknown, context: ServerContext): Promise<Result>;
 }
+
+/** Required in results that may be cached. The SDK adds both only to results of its own methods. */
+const UNCACHED = { ttlMs: 0, cacheScope: "private" };
 
 /** Scope required for all resources. */
 const READ_SCOPE = events.scope;
@@ -72,9 +82,18 @@ export function resourceAnswers(
       if ("page" in found) {
         const limits = limitsOf(context, saidByClient(), options.limits);
         const text = await found.page.text(limits, caller, options.deps);
-        return { contents: [{ uri, mimeType: found.page.mimeType, text }] };
+        return { contents: [{ uri: found.page.uri, mimeType: found.page.mimeType, text }] };
       }
       return readDocument(uri, found, { ...caller, signal: context.mcpReq.signal }, options);
+    },
+    listSkills: (context) => ({ skills: mayRead(context) ? [describeSkill()] : [], ...UNCACHED }),
+    getSkill: async (params, context) => {
+      const asked = readField(params, "uri");
+      const uri = typeof asked === "string" ? asked.slice(0, URI_SHOWN) : "";
+      await requireReading(uri, callerOf(context), options);
+      const skill = describeSkill();
+      if (uri === skill.uri) return { skill, ...UNCACHED };
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No skill is served at ${uri}. There is: ${skill.uri}.`);
     },
   };
 }

@@ -39,9 +39,9 @@ export type FoundResource =
   | { readonly page: Page }
   | { readonly document: SessionDocument; readonly sessionId: string; readonly query: URLSearchParams };
 
-/** Returns the page or document at `uri`; `undefined` if there is none. */
+/** Returns the page or document at `uri`; `undefined` if there is none. The folder of a skill has one file, which is returned. */
 export function findResource({ pages, documents }: Library, uri: string): FoundResource | undefined {
-  const page = pages.find((each) => each.uri === uri);
+  const page = pages.find((each) => each.uri === uri || each.uri === `${uri}/SKILL.md`);
   if (page) return { page };
   const [, sessionId, path, query] = SESSION_URI.exec(uri) ?? [];
   const document = documents.find((each) => each.path === path);
