@@ -10,9 +10,11 @@ export type * from "./ports/agent.ts";
 export type * from "./ports/conversations.ts";
 export type * from "./ports/environments.ts";
 export type * from "./ports/evidence.ts";
+export type * from "./ports/feed.ts";
 export type * from "./ports/lease.ts";
 export type * from "./ports/ledger.ts";
 export type * from "./ports/machines.ts";
+export type * from "./ports/outbox.ts";
 export * from "./ports/store.ts";
 
 export interface Clock {

@@ -4,8 +4,10 @@ import type {
   Append,
   Clock,
   Logger,
+  Outbox,
   SessionBackend,
   SessionCounts,
+  SessionLog,
   SessionRecord,
   StoreMaintenance,
 } from "../engine/ports.ts";
@@ -52,7 +54,7 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
   const ephemeral = new Set<string>();
   const of = (id: string) => (ephemeral.has(id) ? memory : behind);
   return {
-    // Includes the ledger and `machines`, because sessions in memory stay at their node.
+    // Includes the ledger, `feed.read` and `machines`, because sessions in memory stay at their node.
     ...behind,
     rows: {
       // Includes `holderOf`, because sessions in memory leave no transcript.
@@ -74,17 +76,7 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
       principalOf: async (id) => of(id).rows.principalOf(id),
       update: async (id, ...change) => of(id).rows.update(id, ...change),
     },
-    log: {
-      append: async (lease, change) => {
-        const { ledger = [], ...own } = change;
-        if (!ephemeral.has(lease.sessionId)) return behind.log.append(lease, change);
-        // All sessions share the ledger of `behind`.
-        if (ledger.length > 0) await behind.ledger.apply(ledger);
-        return memory.log.append(lease, own);
-      },
-      read: async (id, ...page) => of(id).log.read(id, ...page),
-      tail: (id, ...from) => of(id).log.tail(id, ...from),
-    },
+    log: combineLogs(behind, memory.log, (id) => ephemeral.has(id)),
     leases: {
       // Includes `abandoned`, because sessions in memory end with their owner.
       ...behind.leases,
@@ -101,11 +93,64 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
       send: async (id, ...command) => of(id).inbox.send(id, ...command),
       receive: (lease, signal) => of(lease.sessionId).inbox.receive(lease, signal),
     },
+    feed: { ...behind.feed, changes: (signal) => either([behind, memory], signal) },
+    outbox: combineOutboxes(behind.outbox, memory.outbox, (id) => ephemeral.has(id)),
     maintenance: combineMaintenance(behind.maintenance, memory.maintenance, clock),
     close: async () => {
       await memory.close();
       await behind.close();
     },
+  };
+}
+
+function combineLogs(
+  { ledger: shared, log }: SessionBackend,
+  memory: SessionLog,
+  isEphemeral: (sessionId: string) => boolean,
+): SessionLog {
+  const of = (sessionId: string) => (isEphemeral(sessionId) ? memory : log);
+  return {
+    append: async (lease, change) => {
+      const { ledger = [], ...own } = change;
+      if (!isEphemeral(lease.sessionId)) return log.append(lease, change);
+      // All sessions share the ledger of the store behind.
+      if (ledger.length > 0) await shared.apply(ledger);
+      return memory.append(lease, own);
+    },
+    read: async (id, ...page) => of(id).read(id, ...page),
+    tail: (id, ...from) => of(id).tail(id, ...from),
+  };
+}
+
+/** Yields with each change of either store. */
+async function* either(stores: readonly SessionBackend[], signal: AbortSignal): AsyncGenerator<void, void> {
+  const readers = stores.map(({ feed }) => feed.changes(signal)[Symbol.asyncIterator]());
+  const next = async (at: number) => ({ at, isOver: (await readers[at]?.next())?.done !== false });
+  const pending = readers.map(async (_, at) => next(at));
+  for (;;) {
+    const { at, isOver } = await Promise.race(pending);
+    if (isOver) return;
+    pending[at] = next(at);
+    yield;
+  }
+}
+
+/** Subscriptions, and deliveries of sessions that are no secret, are rows of `behind`. */
+function combineOutboxes(behind: Outbox, memory: Outbox, isEphemeral: (sessionId: string) => boolean): Outbox {
+  const of = (sessionId: string) => (isEphemeral(sessionId) ? memory : behind);
+  return {
+    ...behind,
+    add: async (sessionId, deliveries) => of(sessionId).add(sessionId, deliveries),
+    withdraw: async (sessionId, ...which) => of(sessionId).withdraw(sessionId, ...which),
+    take: async (query) => {
+      const own = await memory.take(query);
+      return [...own, ...(await behind.take({ ...query, limit: Math.max(1, query.limit - own.length) }))];
+    },
+    dueInMs: async (targets) => {
+      const due = [await memory.dueInMs(targets), await behind.dueInMs(targets)].filter((ms) => ms !== undefined);
+      return due.length === 0 ? undefined : Math.min(...due);
+    },
+    settle: async (delivery, result) => of(delivery.sessionId).settle(delivery, result),
   };
 }
 

@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { StoredEvent } from "../domain/event.ts";
 import { Notifier, followChanges } from "./change-feed.ts";
 
-/** Part of a session to watch. `replies`: answers to commands, for their senders. `offers`: offered sessions, under no id. */
-export type Topic = "commands" | "log" | "offers" | "replies";
+/** Part of a session to watch. `replies`: answers to commands, for their senders. `offers`, `feed`: offered sessions, the feed and the outbox, under no id. */
+export type Topic = "commands" | "feed" | "log" | "offers" | "replies";
 const TOPICS: readonly Topic[] = ["commands", "log", "replies"];
 
 export interface WatchOptions<T> {
@@ -110,4 +110,23 @@ export async function* tailLog(
   };
   const isAll = (page: readonly StoredEvent[]): boolean => page.length < TAIL_PAGE;
   yield* changes.tail({ sessionId, topic: "log", signal, look, isAll });
+}
+
+/**
+ * Yields at once, and whenever `mark` has changed. `mark` returns a text that differs after each addition to the feed and the
+ * outbox.
+ */
+export async function* tailFeed(
+  changes: SessionWatch,
+  mark: () => Promise<string>,
+  signal: AbortSignal,
+): AsyncGenerator<void, void> {
+  let last: string | undefined;
+  const look = async (): Promise<undefined[]> => {
+    const now = await mark();
+    const isNew = now !== last;
+    last = now;
+    return isNew ? [undefined] : [];
+  };
+  yield* changes.tail({ sessionId: "", topic: "feed", signal, look, isAll: () => true });
 }

@@ -1,4 +1,5 @@
 import type { EventType } from "../domain/event.ts";
+import { feedEntries } from "../domain/feed.ts";
 import { isAtWork, type SessionState, statusOf } from "../domain/session.ts";
 import type { Append, NewSession } from "../engine/ports.ts";
 import { EVENT, OPTIONS, POLICY, STATE } from "./format.ts";
@@ -60,6 +61,7 @@ export function appendTexts({ at, events, state }: Append) {
     events: events.map((event, index) => ({ id: before + 1 + index, type: event.type, event: EVENT.write(event) })),
     prompt: prompt === undefined ? undefined : searchText(prompt),
     transcriptId: state.transcriptId,
+    feed: feedEntries(events, state),
   };
 }
 

@@ -9,8 +9,10 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { Place } from "../../domain/place.ts";
 import { type Unreadable, unreadableText } from "../../domain/unreadable.ts";
 import type { Ledger, LedgerChange } from "./ledger.ts";
+import type { Feed } from "./feed.ts";
 import type { Lease } from "./lease.ts";
 import type { StoreMachines } from "./machines.ts";
+import type { NewDelivery, Outbox } from "./outbox.ts";
 
 /** Contract of a store for sessions. */
 
@@ -57,6 +59,8 @@ export interface Append {
   acted?: boolean;
   /** Changes of the ledger in the same transaction, and entries that the change relies on. */
   ledger?: readonly LedgerChange[];
+  /** Messages to the operator's webhook, in the same transaction. */
+  deliveries?: readonly NewDelivery[];
 }
 
 export interface SessionQuery {
@@ -217,7 +221,7 @@ export interface StoreMaintenance {
 
 /**
  * An opened store, which is one node. All storage engines pass the suite in test/kit/store/suite.ts; reasons in
- * docs/decisions.md. The backend and the six ports can be spread, and no method needs `this`, so a wrapper names only its
+ * docs/decisions.md. The backend and its ports can be spread, and no method needs `this`, so a wrapper names only its
  * changes, as in `{ ...store, log: { ...store.log, append } }`.
  */
 export interface SessionBackend {
@@ -228,6 +232,8 @@ export interface SessionBackend {
   readonly inbox: SessionInbox;
   readonly maintenance: StoreMaintenance;
   readonly ledger: Ledger;
+  readonly feed: Feed;
+  readonly outbox: Outbox;
   /** Present if several machines share the store. */
   readonly machines?: StoreMachines;
   /** Keeps this node's sessions until the lease runs out. The engine releases them, because only it knows what still runs. */

@@ -2,6 +2,7 @@ import type { CommandReply } from "../../domain/command.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { NoAnswerError } from "../../engine/ports.ts";
 import type {
+  Feed,
   InboxItem,
   Lease,
   SessionBackend,
@@ -32,7 +33,9 @@ import { ChangeWatcher } from "./change-watcher.ts";
 import type { Connection } from "./connect/connection.ts";
 import { readEvents, readTypes, prepareAppend } from "./events.ts";
 import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
+import { changeMark, forgetItems, readFeed } from "./feed.ts";
 import { createLedger, forgetEntries } from "./ledger.ts";
+import { createOutbox, forgetDeliveries } from "./outbox.ts";
 import { ActiveSessionCache } from "../active-sessions.ts";
 import { awaitReply, receiveCommands } from "../command-reading.ts";
 import { readableSessions, wholeList } from "../listing.ts";
@@ -41,8 +44,9 @@ import { allNodes, claimSession, isHeld, otherServers, releaseSession, renewLeas
 import type { OwnNode } from "../node-row.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
 import { recordOf, type SessionRow } from "../rows.ts";
+import { wakes } from "../feed-cursor.ts";
 import { type Urgency, urgencyOf } from "../texts.ts";
-import { tailLog } from "../session-watch.ts";
+import { tailFeed, tailLog } from "../session-watch.ts";
 import { Writer } from "./writer.ts";
 
 /** Node on an SQLite file. Opens, locks and writes nothing before the first call. */
@@ -94,6 +98,7 @@ export class SqliteBackend implements SessionBackend {
       await this.#writer.write(urgencyOf(change), prepareAppend(lease, change), change.events.length);
       // An append sends no command, so waiting owners and senders need not read.
       this.#changes.notify(lease.sessionId, ["log"]);
+      if (wakes(change)) this.#changes.notify("", ["feed"]);
     },
 
     read: async (id, from, limit, types) =>
@@ -172,7 +177,8 @@ export class SqliteBackend implements SessionBackend {
       const deleted = await Promise.all(
         found.map(async (ended) => this.#change(ended.id, "immediate", (db) => deleteSession(db, ended))),
       );
-      await this.#writer.write("immediate", (db) => forgetEntries(db, this.#self.clock.now()));
+      await this.#writer.write("immediate", (db) => forgetAged(db, this.#self.clock.now()));
+      while (await this.#writer.write("immediate", (db) => forgetItems(db, this.#self.clock.now())));
       while (await this.#writer.write("immediate", clearStep));
       while (await this.#writer.write("immediate", shrinkStep));
       return deleted.filter(Boolean).length;
@@ -183,6 +189,23 @@ export class SqliteBackend implements SessionBackend {
     now: () => this.#self.clock.now(),
     read: async (work) => this.#read(work),
     write: async (work) => (this.#assertOpen(), this.#writer.write("immediate", work)),
+  });
+
+  readonly feed: Feed = {
+    read: async (query) => this.#read((db) => readFeed(db, query)),
+    changes: (signal) => {
+      this.#assertOpen();
+      return tailFeed(this.#changes, async () => this.#read(changeMark), signal);
+    },
+  };
+
+  readonly outbox = createOutbox({
+    nodeId: () => this.nodeId,
+    now: () => this.#self.clock.now(),
+    read: async (work) => this.#read(work),
+    // On the disk before the answer: a subscriber, and an approver that is asked, rely on it.
+    write: async (work) => (this.#assertOpen(), this.#writer.write("barrier", work)),
+    onAdded: () => this.#changes.notify("", ["feed"]),
   });
 
   readonly close = async (): Promise<void> => {
@@ -262,4 +285,9 @@ export class SqliteBackend implements SessionBackend {
   async #livingNodes(): Promise<string[]> {
     return this.#liveness.living(await this.#read(allNodes));
   }
+}
+
+function forgetAged(db: Connection, now: number): void {
+  forgetEntries(db, now);
+  forgetDeliveries(db, now);
 }

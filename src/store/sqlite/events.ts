@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { EventType, StoredEvent } from "../../domain/event.ts";
 import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
 import type { Connection } from "./connect/connection.ts";
+import { addDeliveries, addEntries } from "./feed.ts";
 import { applyChanges } from "./ledger.ts";
 import { EventRow } from "../rows.ts";
 import { appendTexts, disagreement } from "../texts.ts";
@@ -22,8 +23,8 @@ const sql = {
 
 /** Makes the texts now, although the returned function runs later. The function throws `FencedError` and `ConflictError`. */
 export function prepareAppend({ epoch, nodeId, sessionId }: Lease, change: Append): (db: Connection) => void {
-  const { events, head, prompt, transcriptId } = appendTexts(change);
-  const { at } = change;
+  const { events, feed, head, prompt, transcriptId } = appendTexts(change);
+  const { at, deliveries = [] } = change;
   const advance = { id: sessionId, owner: nodeId, epoch, ...head };
   return (db) => {
     if (db.run(sql.advance, advance) === 0) throw explainRefusal(db, advance);
@@ -31,6 +32,8 @@ export function prepareAppend({ epoch, nodeId, sessionId }: Lease, change: Appen
     if (transcriptId !== undefined) db.run(sql.giveTranscript, { transcriptId, sessionId });
     for (const event of events) db.run(sql.insert, { sessionId, at, ...event });
     if (prompt !== undefined) db.run(sql.firstPrompt, { id: sessionId, prompt });
+    addEntries(db, sessionId, feed, at);
+    addDeliveries(db, sessionId, deliveries, at);
   };
 }
 

@@ -61,6 +61,25 @@ export const MIGRATIONS: readonly string[] = [
 
   -- Small values that all servers share: windows of accounts, budgets of days.
   CREATE TABLE ledger(key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, rev INTEGER NOT NULL, at INTEGER NOT NULL);
+
+  -- Events of all logs that wake callers, in the order of their commits. Written with the event, forgotten after a week.
+  INSERT INTO meta VALUES('feed', lower(hex(randomblob(6)))), ('feed_floor', '0');
+  CREATE TABLE feed(
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, principal TEXT NOT NULL, name TEXT NOT NULL, session_id TEXT NOT NULL,
+    event_id INTEGER NOT NULL, at INTEGER NOT NULL);
+  CREATE INDEX feed_names ON feed(principal, name, seq);
+
+  -- Webhooks that callers have named, and the messages on their way to these and to the operator's.
+  CREATE TABLE subscriptions(
+    id TEXT PRIMARY KEY NOT NULL, principal TEXT NOT NULL, name TEXT NOT NULL, session_id TEXT, cwd TEXT, url TEXT NOT NULL,
+    secret TEXT NOT NULL, former TEXT, former_until INTEGER, expires_at INTEGER NOT NULL, delivered_at INTEGER,
+    failed_since INTEGER, fault TEXT);
+  CREATE INDEX subscriptions_names ON subscriptions(principal, name);
+  CREATE TABLE deliveries(
+    n INTEGER PRIMARY KEY AUTOINCREMENT, target TEXT NOT NULL, message_id TEXT NOT NULL, session_id TEXT NOT NULL,
+    event_id INTEGER NOT NULL, name TEXT NOT NULL, seq INTEGER, node TEXT, attempts INTEGER NOT NULL DEFAULT 0,
+    due_at INTEGER NOT NULL, until INTEGER NOT NULL, UNIQUE(target, message_id));
+  CREATE INDEX deliveries_due ON deliveries(due_at);
   `,
 ];
 

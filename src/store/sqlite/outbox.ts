@@ -1,0 +1,179 @@
+import { z } from "zod";
+import type {
+  Delivery,
+  DeliveryResult,
+  Outbox,
+  Subscribed,
+  Subscription,
+  SubscriptionLimits,
+  SubscriptionTerms,
+} from "../../engine/ports.ts";
+import { DELIVERY_MS, startAfter, writeCursor } from "../feed-cursor.ts";
+import { DeliveryRow, deliveryOf, SubscriptionRow } from "../outbox-rows.ts";
+import { jsonText } from "../texts.ts";
+import type { Connection } from "./connect/connection.ts";
+import { addDeliveries, filterValues, MATCHING, readEnds, readFeed } from "./feed.ts";
+
+const LIVING = "expires_at > $now";
+const mayTake = `(target IN (SELECT value FROM json_each($targets))
+    OR target IN (SELECT id FROM subscriptions WHERE ${LIVING})) AND coalesce(node, $nodeId) = $nodeId`;
+
+const sql = {
+  find: `SELECT id, principal, name, session_id AS "sessionId", cwd, url, secret, former, former_until AS "formerUntil",
+    expires_at AS "expiresAt", delivered_at AS "deliveredAt", failed_since AS "failedSince", fault
+    FROM subscriptions WHERE id = $id AND ${LIVING}`,
+  isVerified: `SELECT 1 AS found FROM subscriptions WHERE principal = $principal AND url = $url AND ${LIVING} LIMIT 1`,
+  counts: `SELECT count(*) AS total, coalesce(sum(principal = $principal), 0) AS "perPrincipal" FROM subscriptions
+    WHERE ${LIVING}`,
+  insert: `INSERT INTO subscriptions(id, principal, name, session_id, cwd, url, secret, expires_at)
+    VALUES($id, $principal, $name, $sessionId, $cwd, $url, $secret, $expiresAt)`,
+  renew: `UPDATE subscriptions SET expires_at = $expiresAt,
+      former = CASE WHEN secret = $secret THEN former ELSE secret END,
+      former_until = CASE WHEN secret = $secret THEN former_until ELSE $formerUntil END, secret = $secret
+    WHERE id = $id`,
+  remove: "DELETE FROM subscriptions WHERE id = $id",
+  removeDeliveries: "DELETE FROM deliveries WHERE target = $id",
+  replay: `INSERT INTO deliveries(target, message_id, session_id, event_id, name, seq, due_at, until)
+    SELECT $id, f.session_id || '_' || f.event_id, f.session_id, f.event_id, f.name, f.seq, $now, $now + ${String(DELIVERY_MS)}
+    ${MATCHING}`,
+  waits: "SELECT min(seq) AS seq FROM deliveries WHERE target = $id",
+  withdraw: "DELETE FROM deliveries WHERE target = $target AND message_id = $messageId",
+  take: `UPDATE deliveries SET due_at = $now + $holdMs, attempts = attempts + 1 WHERE n IN
+      (SELECT n FROM deliveries WHERE due_at <= $now AND until > $now AND ${mayTake} ORDER BY due_at, n LIMIT $limit)
+    RETURNING target, message_id AS "messageId", session_id AS "sessionId", event_id AS "eventId", name, seq,
+      attempts - 1 AS attempts, until,
+      (SELECT min(o.seq) FROM deliveries o WHERE o.target = deliveries.target AND o.n <> deliveries.n) AS before`,
+  due: `SELECT min(due_at) AS at FROM deliveries WHERE until > $now AND ${mayTake}`,
+  end: "DELETE FROM deliveries WHERE target = $target AND message_id = $messageId",
+  retry: "UPDATE deliveries SET due_at = $dueAt WHERE target = $target AND message_id = $messageId",
+  succeed: "UPDATE subscriptions SET delivered_at = $now, failed_since = NULL, fault = NULL WHERE id = $target",
+  fail: `UPDATE subscriptions SET failed_since = coalesce(failed_since, $now), fault = $fault WHERE id = $target`,
+  forget: "DELETE FROM subscriptions WHERE expires_at <= $now",
+  forgetDeliveries: `DELETE FROM deliveries WHERE until <= $now
+    OR (seq IS NOT NULL AND target NOT IN (SELECT id FROM subscriptions))`,
+} as const;
+
+const Counts = z.object({ total: z.number(), perPrincipal: z.number() });
+const Sequence = z.object({ seq: z.number().nullable() });
+const DueAt = z.object({ at: z.number().nullable() });
+const Found = z.object({ found: z.number() });
+
+interface Access {
+  readonly nodeId: () => string;
+  readonly read: <T>(work: (db: Connection) => T) => Promise<T>;
+  readonly write: <T>(work: (db: Connection) => T) => Promise<T>;
+  readonly now: () => number;
+  /** Called after an addition, to wake those who deliver. */
+  readonly onAdded: () => void;
+}
+
+export function createOutbox({ nodeId, now, onAdded, read, write }: Access): Outbox {
+  return {
+    subscribe: async (terms, given) => {
+      const done = await write((db) => subscribe(db, terms, { ...given, now: now() }));
+      onAdded();
+      return done;
+    },
+    find: async (id) => read((db) => findSubscription(db, id, now())),
+    isVerified: async (principal, url) =>
+      read((db) => db.get(sql.isVerified, Found, { principal: jsonText(principal), url, now: now() }) !== undefined),
+    unsubscribe: async (id) => write((db) => findSubscription(db, id, now()) !== undefined && removeWhole(db, id)),
+    add: async (sessionId, deliveries) => {
+      await write((db) => addDeliveries(db, sessionId, deliveries, now()));
+      onAdded();
+    },
+    withdraw: async (_, target, messageId) => write((db) => void db.run(sql.withdraw, { target, messageId })),
+    take: async ({ holdMs, limit, targets }) =>
+      write((db) => {
+        const values = { now: now(), holdMs, limit, nodeId: nodeId(), targets: JSON.stringify(targets) };
+        const { feedId } = readEnds(db);
+        return db.all(sql.take, DeliveryRow, values).map((row) => deliveryOf(row, feedId));
+      }),
+    dueInMs: async (targets) => {
+      const values = { now: now(), nodeId: nodeId(), targets: JSON.stringify(targets) };
+      const at = (await read((db) => db.get(sql.due, DueAt, values)))?.at ?? null;
+      return at === null ? undefined : Math.max(0, at - values.now);
+    },
+    settle: async (delivery, result) => write((db) => settle(db, delivery, result, now())),
+  };
+}
+
+function findSubscription(db: Connection, id: string, now: number): Subscription | undefined {
+  return db.get(sql.find, SubscriptionRow, { id, now });
+}
+
+function removeWhole(db: Connection, id: string): boolean {
+  db.run(sql.removeDeliveries, { id });
+  return db.run(sql.remove, { id }) > 0;
+}
+
+type Given = Parameters<Outbox["subscribe"]>[1] & { readonly now: number };
+
+function subscribe(db: Connection, terms: SubscriptionTerms, given: Given): Subscribed | keyof SubscriptionLimits {
+  const { expiresAt, id, secret } = terms;
+  const { graceMs, now } = given;
+  if (findSubscription(db, id, now)) {
+    db.run(sql.renew, { id, secret, expiresAt, formerUntil: now + graceMs });
+    return subscribed(db, id, { now, isTruncated: false });
+  }
+  removeWhole(db, id);
+  const limit = reachedLimit(db, terms, given);
+  if (limit) return limit;
+  const { name, principal, url } = terms;
+  const filter = filterValues(terms);
+  db.run(sql.insert, { id, principal: jsonText(principal), name, url, secret, expiresAt, ...filter });
+  return subscribed(db, id, { now, isTruncated: replay(db, terms, given) });
+}
+
+function reachedLimit(
+  db: Connection,
+  { principal }: SubscriptionTerms,
+  { limits, now }: Given,
+): keyof SubscriptionLimits | undefined {
+  const counts = Counts.parse(db.get(sql.counts, Counts, { principal: jsonText(principal), now }));
+  if (counts.perPrincipal >= limits.perPrincipal) return "perPrincipal";
+  return counts.total >= limits.total ? "total" : undefined;
+}
+
+/** Adds deliveries of the items since `start`. Returns true if some of them are gone or too old. */
+function replay(db: Connection, terms: SubscriptionTerms, { now, start: { after, since } }: Given): boolean {
+  if (after === undefined) return false;
+  const { id, name, principal } = terms;
+  const { seq } = startAfter(after, readEnds(db));
+  const where = { principal: jsonText(principal), name, after: seq, since: since ?? 0, ...filterValues(terms) };
+  db.run(sql.replay, { id, now, ...where });
+  return readFeed(db, { ...terms, after, since, limit: 1 }).isTruncated;
+}
+
+function subscribed(
+  db: Connection,
+  id: string,
+  { isTruncated, now }: { isTruncated: boolean; now: number },
+): Subscribed {
+  const subscription = findSubscription(db, id, now);
+  if (!subscription) throw new Error("the subscription expires at once");
+  const { feedId, head } = readEnds(db);
+  const seq = db.get(sql.waits, Sequence, { id })?.seq ?? null;
+  return { subscription, cursor: writeCursor({ feedId, seq: seq === null ? head : seq - 1 }), isTruncated };
+}
+
+function settle(
+  db: Connection,
+  { messageId, target, until }: Delivery,
+  result: DeliveryResult,
+  now: number,
+): Awaited<ReturnType<Outbox["settle"]>> {
+  const key = { target, messageId };
+  if (result.is === "delivered") db.run(sql.succeed, { target, now });
+  else db.run(sql.fail, { target, now, fault: result.fault });
+  const dueAt = result.is === "retry" ? now + result.afterMs : until;
+  if (dueAt < until) return db.run(sql.retry, { ...key, dueAt }) > 0 ? "retry" : "gone";
+  if (db.run(sql.end, key) === 0) return "gone";
+  return result.is === "delivered" ? "delivered" : "abandoned";
+}
+
+/** Deletes expired subscriptions, and deliveries that nobody will make. */
+export function forgetDeliveries(db: Connection, now: number): void {
+  db.run(sql.forget, { now });
+  db.run(sql.forgetDeliveries, { now });
+}
