@@ -54,7 +54,7 @@ export function addEntries(db: Connection, sessionId: string, entries: readonly 
 
 export function addDeliveries(db: Connection, sessionId: string, deliveries: readonly NewDelivery[], at: number): void {
   for (const { nodeId, until = at + DELIVERY_MS, ...delivery } of deliveries) {
-    db.run(sql.add, { ...delivery, sessionId, nodeId, until, at });
+    db.run(sql.add, { ...delivery, sessionId, nodeId: nodeId ?? null, until, at });
   }
 }
 

@@ -1,0 +1,59 @@
+import { type FeedName, feedEventId } from "../domain/feed.ts";
+import { type StoredEvent } from "../domain/event.ts";
+import type { JsonObject } from "../domain/json.ts";
+import { OUTCOME_WORDS } from "../domain/turn.ts";
+import { oneLine } from "./size.ts";
+import { summaryOf } from "./summary.ts";
+
+/** Presents an event of the feed to callers that it wakes: ids, status and one line. They fetch the rest with a tool. */
+
+/** `EventOccurrence` of SEP-3415, without a cursor. At most 2 KB. */
+export interface Occurrence {
+  readonly eventId: string;
+  readonly name: FeedName;
+  /** ISO 8601. */
+  readonly timestamp: string;
+  readonly data: JsonObject;
+}
+
+/** Facts about the session. */
+interface OccurrenceSession {
+  readonly id: string;
+  readonly title: string | undefined;
+  /** Status on the wire. */
+  readonly status: string;
+}
+
+/** Maximum length of texts, characters. */
+const MAX_LINE = 200;
+const MAX_TITLE = 100;
+
+/** `mask` removes secrets. */
+export function presentOccurrence(
+  name: FeedName,
+  event: StoredEvent,
+  { session, mask }: { readonly session: OccurrenceSession; readonly mask: (fields: JsonObject) => JsonObject },
+): Occurrence {
+  const { id: sessionId, status, title } = session;
+  const named = title === undefined ? {} : { title: oneLine(title, MAX_TITLE) };
+  return {
+    eventId: feedEventId(sessionId, event.id),
+    name,
+    timestamp: new Date(event.at).toISOString(),
+    data: mask({ sessionId, status, ...named, ...detailsOf(event) }),
+  };
+}
+
+/** Details by type; other events are not in the feed. */
+function detailsOf({ data, type }: StoredEvent): JsonObject {
+  if (type === "turn.ended") {
+    const { errorSubtype, message, outcome, turnId } = data;
+    const text = oneLine(message ?? `The turn ${OUTCOME_WORDS[outcome]}.`, MAX_LINE);
+    return { turnId, outcome, ...(errorSubtype !== undefined && { errorSubtype }), text };
+  }
+  if (type === "verification.ended") return { turnId: data.turnId, verification: data.verification.status };
+  if (type === "notice") return { text: oneLine(data.message, MAX_LINE) };
+  if (type !== "permission.asked" && type !== "question.asked") return {};
+  const { input, requestId, toolName } = data;
+  return { requestId, toolName, text: oneLine(summaryOf(toolName, input), MAX_LINE) };
+}
