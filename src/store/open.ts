@@ -130,8 +130,9 @@ async function* either(stores: readonly SessionBackend[], signal: AbortSignal): 
   for (;;) {
     const { at, isOver } = await Promise.race(pending);
     if (isOver) return;
-    pending[at] = next(at);
     yield;
+    // Asks after the yield, because nothing would handle an error meanwhile. The store notes a change meanwhile.
+    pending[at] = next(at);
   }
 }
 
@@ -144,7 +145,8 @@ function combineOutboxes(behind: Outbox, memory: Outbox, isEphemeral: (sessionId
     withdraw: async (sessionId, ...which) => of(sessionId).withdraw(sessionId, ...which),
     take: async (query) => {
       const own = await memory.take(query);
-      return [...own, ...(await behind.take({ ...query, limit: Math.max(1, query.limit - own.length) }))];
+      const limit = query.limit - own.length;
+      return limit === 0 ? own : [...own, ...(await behind.take({ ...query, limit }))];
     },
     dueInMs: async (targets) => {
       const due = [await memory.dueInMs(targets), await behind.dueInMs(targets)].filter((ms) => ms !== undefined);

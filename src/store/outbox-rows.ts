@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { FEED_NAMES } from "../domain/feed.ts";
-import type { Delivery, Subscription } from "../engine/ports.ts";
-import { writeCursor } from "./feed-cursor.ts";
+import type { Delivery, FeedPage, FeedQuery, Subscription } from "../engine/ports.ts";
+import { type FeedEnds, startAfter, writeCursor } from "./feed-cursor.ts";
 
 /** Reads rows of the feed and the outbox, alike for all storage engines. */
 
@@ -12,6 +12,17 @@ export const FeedRow = z.object({
   eventId: z.coerce.number(),
   at: z.coerce.number(),
 });
+
+type FoundItems = FeedEnds & { readonly rows: readonly z.output<typeof FeedRow>[]; readonly isSkipped: boolean };
+
+/** Makes a page of `rows`, one more than `limit` if there are more. `isSkipped`: matching items before `since` were left out. */
+export function feedPage({ after, limit }: FeedQuery, { isSkipped, rows, ...ends }: FoundItems): FeedPage {
+  const cursorAt = (seq: number) => writeCursor({ feedId: ends.feedId, seq });
+  const items = rows.slice(0, limit).map(({ seq, ...row }) => ({ ...row, cursor: cursorAt(seq) }));
+  const hasMore = rows.length > limit;
+  const cursor = (hasMore ? items.at(-1)?.cursor : undefined) ?? cursorAt(ends.head);
+  return { items, cursor, isTruncated: startAfter(after, ends).isTruncated || isSkipped, hasMore };
+}
 
 const OptionalNumber = z.coerce
   .number()
@@ -52,6 +63,7 @@ export const SubscriptionRow = z
 
 /** Row of a taken delivery. `before`: number of the oldest other item that waits for the same subscription. */
 export const DeliveryRow = z.object({
+  n: z.coerce.number(),
   target: z.string(),
   messageId: z.string(),
   sessionId: z.string(),
@@ -63,8 +75,18 @@ export const DeliveryRow = z.object({
   before: OptionalNumber,
 });
 
-export function deliveryOf({ before, seq, ...row }: z.output<typeof DeliveryRow>, feedId: string): Delivery {
-  if (seq === undefined) return row;
-  const settled = before === undefined || before > seq ? seq : before - 1;
-  return { ...row, cursor: writeCursor({ feedId, seq: settled }) };
+type DeliveryRow = z.output<typeof DeliveryRow>;
+
+/** Returns taken deliveries, oldest first. */
+export function deliveriesOf(rows: readonly DeliveryRow[], feedId: string): Delivery[] {
+  return rows.toSorted((one, other) => one.n - other.n).map((row) => deliveryOf(row, feedId));
+}
+
+function deliveryOf({ before, seq, ...row }: DeliveryRow, feedId: string): Delivery {
+  const { attempts, eventId, messageId, name, sessionId, target, until } = row;
+  const settled = seq !== undefined && before !== undefined && before < seq ? before - 1 : seq;
+  return {
+    ...{ attempts, eventId, messageId, name, sessionId, target, until },
+    ...(settled !== undefined && { cursor: writeCursor({ feedId, seq: settled }) }),
+  };
 }

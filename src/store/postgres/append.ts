@@ -5,12 +5,13 @@ import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
 import type { WriteJob } from "../group-writer.ts";
 import { appendTexts, disagreement, urgencyOf } from "../texts.ts";
 import { type Database, VERSION } from "./connect/database.ts";
+import { deliveryColumns } from "./feed-table.ts";
 import { changed, ledgerColumns } from "./ledger-table.ts";
 
 /** Time limit of the answer to an append, ms: short, so that an append at a dead connection is repeated before leases end. */
 const APPEND_MS = 8_000;
 
-const PARAMETERS = Array.from({ length: 23 }, (_, index) => `$${String(index + 1)}`).join(", ");
+const PARAMETERS = Array.from({ length: 33 }, (_, index) => `$${String(index + 1)}`).join(", ");
 const sql = { append: `SELECT append_changes(${PARAMETERS}) AS outcomes` } as const;
 
 const Outcomes = z.object({ outcomes: z.array(z.string()) });
@@ -34,10 +35,11 @@ export function prepareJob(lease: Lease, change: Append, settle: (error?: unknow
 
 function digestOf(
   { epoch }: Lease,
-  { at, ledger = [] }: Append,
+  { at, deliveries = [], ledger = [] }: Append,
   { events, head }: ReturnType<typeof appendTexts>,
 ): string {
-  const content = [epoch, head.before, head.state, ...events.map(({ event }) => event), JSON.stringify(ledger)];
+  const added = JSON.stringify([ledger, deliveries]);
+  const content = [epoch, head.before, head.state, ...events.map(({ event }) => event), added];
   // Without events and entries, a second append may change only the time.
   if (events.length === 0 && ledger.length === 0) content.push(at);
   return createHash("sha256").update(content.join("\n")).digest("base64url");
@@ -78,6 +80,8 @@ export async function storeAppends(db: Database, jobs: readonly AppendJob[]): Pr
     ...eventColumns(jobs),
     ledgerAt < 0 ? null : ledgerAt + 1,
     ...ledgerColumns(jobs[ledgerAt]?.change.ledger ?? []),
+    ...entryColumns(jobs),
+    ...deliveryColumns(jobs.map(({ change }) => change.deliveries ?? [])),
   ];
   const found = await db.get(sql.append, Outcomes, values, { answerMs: APPEND_MS });
   return () => {
@@ -110,6 +114,15 @@ function eventColumns(jobs: readonly AppendJob[]) {
     events.map(({ id }) => id),
     events.map(({ type }) => type),
     events.map(({ event }) => event),
+  ] as const;
+}
+
+function entryColumns(jobs: readonly AppendJob[]) {
+  const entries = jobs.flatMap(({ texts }, index) => texts.feed.map((entry) => ({ ...entry, change: index + 1 })));
+  return [
+    entries.map(({ change }) => change),
+    entries.map(({ name }) => name),
+    entries.map(({ eventId }) => eventId),
   ] as const;
 }
 

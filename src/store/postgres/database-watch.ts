@@ -78,7 +78,7 @@ export class DatabaseWatch extends SessionWatch {
   async #lookOnce(): Promise<void> {
     const [logs, commands] = [new Set(this.awaited("log")), new Set(this.awaited("commands"))];
     const ids = [...new Set([...logs, ...commands])];
-    for (const topic of ["offers", "replies"] as const)
+    for (const topic of ["feed", "offers", "replies"] as const)
       for (const sessionId of this.awaited(topic)) this.notify(sessionId, [topic]);
     if (ids.length === 0) return;
     try {

@@ -17,9 +17,10 @@ const [FIRST_WAIT_MS, MAX_WAIT_MS] = [1_000, 30_000];
 
 /** Stands for all sessions, if there are too many to name. */
 const ALL = "*";
-const CODES: Readonly<Record<Topic, string>> = { commands: "c", log: "l", offers: "o", replies: "r" };
+const CODES: Readonly<Record<Topic, string>> = { commands: "c", feed: "f", log: "l", offers: "o", replies: "r" };
 const TOPICS = new Map<string | undefined, Topic>([
   ["c", "commands"],
+  ["f", "feed"],
   ["l", "log"],
   ["o", "offers"],
   ["r", "replies"],

@@ -2,7 +2,9 @@ import type { CommandReply } from "../../domain/command.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { type Append, type InboxItem, type Lease, NoAnswerError } from "../../engine/ports.ts";
 import type {
+  Feed,
   Ledger,
+  Outbox,
   SessionBackend,
   SessionInbox,
   SessionLeases,
@@ -14,6 +16,7 @@ import type {
 } from "../../engine/ports.ts";
 import { ActiveSessionCache } from "../active-sessions.ts";
 import { awaitReply, receiveCommands } from "../command-reading.ts";
+import { wakes } from "../feed-cursor.ts";
 import { GroupWriter } from "../group-writer.ts";
 import { readableSessions, wholeList } from "../listing.ts";
 import type { OwnNode } from "../node-row.ts";
@@ -26,6 +29,7 @@ import { DatabaseWatch } from "./database-watch.ts";
 import { clearDeleted, deleteEnded, storedBytes } from "./deletion.ts";
 import { followLog, readLog } from "./event-table.ts";
 import { databaseLedger, forgetOldEntries } from "./ledger-table.ts";
+import { databaseFeed, forgetItems, type UseDatabase } from "./feed-table.ts";
 import { readList } from "./list-pages.ts";
 import { LocalProcesses, MACHINE } from "./local-processes.ts";
 import {
@@ -38,6 +42,7 @@ import {
   releaseFromNode,
   renewNode,
 } from "./node-table.ts";
+import { databaseOutbox, forgetDeliveries } from "./outbox-table.ts";
 import { databaseMachines } from "./store-machines.ts";
 import {
   countByStatus,
@@ -67,6 +72,8 @@ export class PostgresBackend implements SessionBackend {
   readonly #appends = new GroupWriter<AppendJob>(async (jobs) => storeAppends(this.#db, jobs), takeAppends);
   readonly #running = new Set<Promise<unknown>>();
   readonly ledger: Ledger;
+  readonly feed: Feed;
+  readonly outbox: Outbox;
   readonly machines: StoreMachines;
   #hasLease = false;
   #closing: Promise<void> | undefined;
@@ -78,8 +85,11 @@ export class PostgresBackend implements SessionBackend {
     this.#processes = new LocalProcesses(self);
     this.#changes = new DatabaseWatch(db, self.nodeId);
     this.ledger = databaseLedger(db, () => self.clock.now());
+    const use: UseDatabase = async (work) => this.#use(work);
+    this.feed = databaseFeed(use, this.#changes);
+    this.outbox = databaseOutbox(use, { nodeId: self.nodeId, onAdded: () => this.#changes.announce("", ["feed"]) });
     const isAlive = async (node: KnownNode) => this.#processes.createCheck()(node);
-    this.machines = databaseMachines({ self, isAlive, changes: this.#changes, use: async (work) => this.#use(work) });
+    this.machines = databaseMachines({ self, isAlive, changes: this.#changes, use });
   }
 
   readonly rows: SessionRows = {
@@ -170,7 +180,7 @@ export class PostgresBackend implements SessionBackend {
       const deleted = await this.#use(async (db) => deleteEnded(db, { ...query, living }));
       for (const id of deleted) this.#changes.announce(id, EVERY);
       await this.#use(async (db) => forgetOldEntries(db, this.#self.clock.now()));
-      await this.#use(clearDeleted);
+      for (const forget of [forgetDeliveries, forgetItems, clearDeleted]) await this.#use(forget);
       return deleted.length;
     },
   };
@@ -189,6 +199,7 @@ export class PostgresBackend implements SessionBackend {
     );
     // An append sends no command, so waiting owners and senders need not read.
     this.#changes.announce(lease.sessionId, ["log"]);
+    if (wakes(change)) this.#changes.announce("", ["feed"]);
   }
 
   async *#tail(sessionId: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {

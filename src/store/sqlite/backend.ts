@@ -192,7 +192,7 @@ export class SqliteBackend implements SessionBackend {
   });
 
   readonly feed: Feed = {
-    read: async (query) => this.#read((db) => readFeed(db, query)),
+    read: async (query) => this.#read((db) => db.snapshot(() => readFeed(db, query))),
     changes: (signal) => {
       this.#assertOpen();
       return tailFeed(this.#changes, async () => this.#read(changeMark), signal);
@@ -203,8 +203,7 @@ export class SqliteBackend implements SessionBackend {
     nodeId: () => this.nodeId,
     now: () => this.#self.clock.now(),
     read: async (work) => this.#read(work),
-    // On the disk before the answer: a subscriber, and an approver that is asked, rely on it.
-    write: async (work) => (this.#assertOpen(), this.#writer.write("barrier", work)),
+    write: async (work, urgency = "barrier") => (this.#assertOpen(), this.#writer.write(urgency, work)),
     onAdded: () => this.#changes.notify("", ["feed"]),
   });
 

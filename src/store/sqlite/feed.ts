@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { FeedEntry } from "../../domain/feed.ts";
 import type { FeedPage, FeedQuery, NewDelivery } from "../../engine/ports.ts";
-import { DELIVERY_MS, entryColumns, FEED_KEPT_MS, type FeedEnds, startAfter, writeCursor } from "../feed-cursor.ts";
-import { FeedRow } from "../outbox-rows.ts";
+import { DELIVERY_MS, entryColumns, FEED_KEPT_MS, type FeedEnds, startAfter } from "../feed-cursor.ts";
+import { feedPage, FeedRow } from "../outbox-rows.ts";
 import { jsonText } from "../texts.ts";
 import type { Connection } from "./connect/connection.ts";
 
@@ -19,20 +19,23 @@ const sql = {
     (SELECT value FROM meta WHERE key = 'feed_floor') AS floor, (SELECT max(seq) FROM feed) AS head`,
   insert: `INSERT INTO feed(principal, name, session_id, event_id, at)
     SELECT principal, $name, $sessionId, $eventId, $at FROM sessions WHERE id = $sessionId RETURNING seq`,
-  fanOut: `INSERT INTO deliveries(target, message_id, session_id, event_id, name, seq, due_at, until)
-    SELECT u.id, $messageId, $sessionId, $eventId, $name, $seq, $at, $at + ${String(DELIVERY_MS)}
+  fanOut: `INSERT INTO deliveries(target, message_id, session_id, event_id, name, seq, until)
+    SELECT u.id, $messageId, $sessionId, $eventId, $name, $seq, $at + ${String(DELIVERY_MS)}
     FROM sessions s JOIN subscriptions u ON u.principal = s.principal AND u.name = $name
     WHERE s.id = $sessionId AND u.expires_at > $at AND coalesce(u.session_id, s.id) = s.id AND coalesce(u.cwd, s.cwd) = s.cwd
     ON CONFLICT DO NOTHING`,
-  add: `INSERT INTO deliveries(target, message_id, session_id, event_id, name, node, due_at, until)
-    VALUES($target, $messageId, $sessionId, $eventId, $name, $nodeId, $at, $until)
-    ON CONFLICT(target, message_id) DO UPDATE SET node = excluded.node, until = excluded.until`,
+  // A changed delivery is the newest, so that the node that may send it now is woken.
+  add: `INSERT INTO deliveries(target, message_id, session_id, event_id, name, node, until)
+    VALUES($target, $messageId, $sessionId, $eventId, $name, $nodeId, $until)
+    ON CONFLICT(target, message_id) DO UPDATE SET node = excluded.node, until = excluded.until,
+      n = 1 + max((SELECT max(n) FROM deliveries), (SELECT seq FROM sqlite_sequence WHERE name = 'deliveries'))
+    WHERE node IS NOT excluded.node OR until <> excluded.until`,
   read: `SELECT f.seq, f.name, f.session_id AS "sessionId", f.event_id AS "eventId", f.at ${MATCHING}
     ORDER BY f.seq LIMIT $limit`,
   isSkipped: `SELECT 1 AS found ${MATCHING.replace("f.at >= $since", "f.at < $since")} LIMIT 1`,
   changes: "SELECT (SELECT max(seq) FROM feed) AS seq, (SELECT max(n) FROM deliveries) AS n",
-  floor: `UPDATE meta SET value = coalesce((SELECT max(seq) FROM (SELECT seq FROM feed WHERE at < $before
-    ORDER BY seq LIMIT ${String(STEP_ROWS)})), value) WHERE key = 'feed_floor'`,
+  floor: `UPDATE meta SET value = coalesce((SELECT max(seq) FROM (SELECT seq, at FROM feed ORDER BY seq
+    LIMIT ${String(STEP_ROWS)}) WHERE at < $before), value) WHERE key = 'feed_floor'`,
   forget: "DELETE FROM feed WHERE seq <= CAST((SELECT value FROM meta WHERE key = 'feed_floor') AS INTEGER)",
 } as const;
 
@@ -54,7 +57,7 @@ export function addEntries(db: Connection, sessionId: string, entries: readonly 
 
 export function addDeliveries(db: Connection, sessionId: string, deliveries: readonly NewDelivery[], at: number): void {
   for (const { nodeId, until = at + DELIVERY_MS, ...delivery } of deliveries) {
-    db.run(sql.add, { ...delivery, sessionId, nodeId: nodeId ?? null, until, at });
+    db.run(sql.add, { ...delivery, sessionId, nodeId: nodeId ?? null, until });
   }
 }
 
@@ -65,18 +68,11 @@ export function filterValues({ filter: { cwd, sessionId } }: Pick<FeedQuery, "fi
 export function readFeed(db: Connection, query: FeedQuery): FeedPage {
   const { limit, name, since = 0 } = query;
   const ends = readEnds(db);
-  const { isTruncated, seq: after } = startAfter(query.after, ends);
+  const { seq: after } = startAfter(query.after, ends);
   const values = { principal: jsonText(query.principal), name, after, since, ...filterValues(query) };
   const rows = db.all(sql.read, FeedRow, { ...values, limit: limit + 1 });
-  const items = rows.slice(0, limit).map(({ seq, ...row }) => ({ ...row, cursor: cursorAt(ends, seq) }));
-  const hasMore = rows.length > limit;
   const isSkipped = since > 0 && db.get(sql.isSkipped, z.object({ found: z.number() }), values) !== undefined;
-  const cursor = (hasMore ? items.at(-1)?.cursor : undefined) ?? cursorAt(ends, ends.head);
-  return { items, cursor, isTruncated: isTruncated || isSkipped, hasMore };
-}
-
-function cursorAt({ feedId }: FeedEnds, seq: number): string {
-  return writeCursor({ feedId, seq });
+  return feedPage(query, { ...ends, rows, isSkipped });
 }
 
 const Changes = z.object({ seq: z.number().nullable(), n: z.number().nullable() });
@@ -88,6 +84,6 @@ export function changeMark(db: Connection): string {
 
 /** Deletes a part of the items that are too old. Returns false if none are left. */
 export function forgetItems(db: Connection, now: number): boolean {
-  if (db.run(sql.floor, { before: now - FEED_KEPT_MS }) === 0) return false;
+  db.run(sql.floor, { before: now - FEED_KEPT_MS });
   return db.run(sql.forget) > 0;
 }

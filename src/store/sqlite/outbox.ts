@@ -9,7 +9,7 @@ import type {
   SubscriptionTerms,
 } from "../../engine/ports.ts";
 import { DELIVERY_MS, startAfter, writeCursor } from "../feed-cursor.ts";
-import { DeliveryRow, deliveryOf, SubscriptionRow } from "../outbox-rows.ts";
+import { deliveriesOf, DeliveryRow, SubscriptionRow } from "../outbox-rows.ts";
 import { jsonText } from "../texts.ts";
 import type { Connection } from "./connect/connection.ts";
 import { addDeliveries, filterValues, MATCHING, readEnds, readFeed } from "./feed.ts";
@@ -33,19 +33,19 @@ const sql = {
     WHERE id = $id`,
   remove: "DELETE FROM subscriptions WHERE id = $id",
   removeDeliveries: "DELETE FROM deliveries WHERE target = $id",
-  replay: `INSERT INTO deliveries(target, message_id, session_id, event_id, name, seq, due_at, until)
-    SELECT $id, f.session_id || '_' || f.event_id, f.session_id, f.event_id, f.name, f.seq, $now, $now + ${String(DELIVERY_MS)}
-    ${MATCHING}`,
-  waits: "SELECT min(seq) AS seq FROM deliveries WHERE target = $id",
+  replay: `INSERT INTO deliveries(target, message_id, session_id, event_id, name, seq, until)
+    SELECT $id, f.session_id || '_' || f.event_id, f.session_id, f.event_id, f.name, f.seq, $now + ${String(DELIVERY_MS)}
+    ${MATCHING} ORDER BY f.seq`,
+  waits: "SELECT min(seq) AS seq FROM deliveries WHERE target = $id AND until > $now",
   withdraw: "DELETE FROM deliveries WHERE target = $target AND message_id = $messageId",
   take: `UPDATE deliveries SET due_at = $now + $holdMs, attempts = attempts + 1 WHERE n IN
-      (SELECT n FROM deliveries WHERE due_at <= $now AND until > $now AND ${mayTake} ORDER BY due_at, n LIMIT $limit)
+      (SELECT n FROM deliveries WHERE due_at <= $now AND until > $now AND ${mayTake} ORDER BY n LIMIT $limit)
     RETURNING target, message_id AS "messageId", session_id AS "sessionId", event_id AS "eventId", name, seq,
-      attempts - 1 AS attempts, until,
-      (SELECT min(o.seq) FROM deliveries o WHERE o.target = deliveries.target AND o.n <> deliveries.n) AS before`,
+      attempts - 1 AS attempts, until, n, (SELECT min(o.seq) FROM deliveries o
+        WHERE o.target = deliveries.target AND o.n <> deliveries.n AND o.until > $now) AS before`,
   due: `SELECT min(due_at) AS at FROM deliveries WHERE until > $now AND ${mayTake}`,
   end: "DELETE FROM deliveries WHERE target = $target AND message_id = $messageId",
-  retry: "UPDATE deliveries SET due_at = $dueAt WHERE target = $target AND message_id = $messageId",
+  retry: "UPDATE deliveries SET due_at = $dueAt WHERE target = $target AND message_id = $messageId AND until > $dueAt",
   succeed: "UPDATE subscriptions SET delivered_at = $now, failed_since = NULL, fault = NULL WHERE id = $target",
   fail: `UPDATE subscriptions SET failed_since = coalesce(failed_since, $now), fault = $fault WHERE id = $target`,
   forget: "DELETE FROM subscriptions WHERE expires_at <= $now",
@@ -61,7 +61,8 @@ const Found = z.object({ found: z.number() });
 interface Access {
   readonly nodeId: () => string;
   readonly read: <T>(work: (db: Connection) => T) => Promise<T>;
-  readonly write: <T>(work: (db: Connection) => T) => Promise<T>;
+  /** `barrier`: on the disk before the answer, on which subscribers and approvers rely. */
+  readonly write: <T>(work: (db: Connection) => T, urgency?: "barrier" | "immediate") => Promise<T>;
   readonly now: () => number;
   /** Called after an addition, to wake those who deliver. */
   readonly onAdded: () => void;
@@ -87,14 +88,14 @@ export function createOutbox({ nodeId, now, onAdded, read, write }: Access): Out
       write((db) => {
         const values = { now: now(), holdMs, limit, nodeId: nodeId(), targets: JSON.stringify(targets) };
         const { feedId } = readEnds(db);
-        return db.all(sql.take, DeliveryRow, values).map((row) => deliveryOf(row, feedId));
-      }),
+        return deliveriesOf(db.all(sql.take, DeliveryRow, values), feedId);
+      }, "immediate"),
     dueInMs: async (targets) => {
       const values = { now: now(), nodeId: nodeId(), targets: JSON.stringify(targets) };
       const at = (await read((db) => db.get(sql.due, DueAt, values)))?.at ?? null;
       return at === null ? undefined : Math.max(0, at - values.now);
     },
-    settle: async (delivery, result) => write((db) => settle(db, delivery, result, now())),
+    settle: async (delivery, result) => write((db) => settle(db, delivery, result, now()), "immediate"),
   };
 }
 
@@ -153,21 +154,20 @@ function subscribed(
   const subscription = findSubscription(db, id, now);
   if (!subscription) throw new Error("the subscription expires at once");
   const { feedId, head } = readEnds(db);
-  const seq = db.get(sql.waits, Sequence, { id })?.seq ?? null;
+  const seq = db.get(sql.waits, Sequence, { id, now })?.seq ?? null;
   return { subscription, cursor: writeCursor({ feedId, seq: seq === null ? head : seq - 1 }), isTruncated };
 }
 
 function settle(
   db: Connection,
-  { messageId, target, until }: Delivery,
+  { messageId, target }: Delivery,
   result: DeliveryResult,
   now: number,
 ): Awaited<ReturnType<Outbox["settle"]>> {
   const key = { target, messageId };
   if (result.is === "delivered") db.run(sql.succeed, { target, now });
   else db.run(sql.fail, { target, now, fault: result.fault });
-  const dueAt = result.is === "retry" ? now + result.afterMs : until;
-  if (dueAt < until) return db.run(sql.retry, { ...key, dueAt }) > 0 ? "retry" : "gone";
+  if (result.is === "retry" && db.run(sql.retry, { ...key, dueAt: now + result.afterMs }) > 0) return "retry";
   if (db.run(sql.end, key) === 0) return "gone";
   return result.is === "delivered" ? "delivered" : "abandoned";
 }

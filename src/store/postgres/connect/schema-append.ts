@@ -54,12 +54,15 @@ export const APPEND_FUNCTIONS = `
   END $$;
 
   -- Appends to several sessions of an owner. Returns an outcome for each: stored, gone, fenced, conflict, or the last event.
-  -- e_change: number of the change to which an event belongs; l_change: the one with changes of the ledger.
+  -- e_change: number of the change to which an event belongs; l_change: the one with changes of the ledger; f_, d_: as for
+  -- add_to_feed.
   CREATE FUNCTION append_changes(
     p_version integer, p_owner text, p_token text[], p_id text[], p_epoch bigint[], p_at bigint[],
     p_before bigint[], p_last bigint[], p_state text[], p_status text[], p_at_work integer[], p_bytes bigint[],
     p_waits integer[], p_transcript text[], p_prompt text[], e_change integer[], e_id bigint[], e_type text[], e_event text[],
-    l_change integer, l_keys text[], l_revs bigint[], l_values text[]) RETURNS text[] LANGUAGE plpgsql AS $$
+    l_change integer, l_keys text[], l_revs bigint[], l_values text[], f_change integer[], f_name text[], f_event bigint[],
+    d_change integer[], d_target text[], d_message text[], d_event bigint[], d_name text[], d_node text[], d_until bigint[])
+    RETURNS text[] LANGUAGE plpgsql AS $$
   DECLARE
     outcomes text[] := '{}';
     stored integer[] := '{}';
@@ -107,6 +110,10 @@ export const APPEND_FUNCTIONS = `
     INSERT INTO events(session_id, id, at, type, event)
       SELECT p_id[e.change], e.id, p_at[e.change], e.type, e.event
       FROM unnest(e_change, e_id, e_type, e_event) AS e(change, id, type, event) WHERE e.change = ANY(stored);
+    IF (f_change || d_change) && stored THEN
+      PERFORM add_to_feed(stored, p_id, p_at, f_change, f_name, f_event,
+        d_change, d_target, d_message, d_event, d_name, d_node, d_until);
+    END IF;
     RETURN outcomes;
   END $$;
 `;

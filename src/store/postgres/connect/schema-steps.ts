@@ -1,4 +1,5 @@
 import { APPEND_FUNCTIONS } from "./schema-append.ts";
+import { FEED_TABLES } from "./schema-feed.ts";
 import { LEASE_FUNCTIONS } from "./schema-leases.ts";
 import { MACHINE_TABLES } from "./schema-machines.ts";
 
@@ -77,6 +78,7 @@ export const STEPS: readonly string[] = [
   CREATE TABLE ledger(key text COLLATE "C" PRIMARY KEY, value text NOT NULL, rev bigint NOT NULL, at bigint NOT NULL)
     WITH (fillfactor = 50);
   ${MACHINE_TABLES}
+  ${FEED_TABLES}
   ${LEASE_FUNCTIONS}
   ${APPEND_FUNCTIONS}
   `,

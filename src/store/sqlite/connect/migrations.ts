@@ -78,8 +78,9 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE deliveries(
     n INTEGER PRIMARY KEY AUTOINCREMENT, target TEXT NOT NULL, message_id TEXT NOT NULL, session_id TEXT NOT NULL,
     event_id INTEGER NOT NULL, name TEXT NOT NULL, seq INTEGER, node TEXT, attempts INTEGER NOT NULL DEFAULT 0,
-    due_at INTEGER NOT NULL, until INTEGER NOT NULL, UNIQUE(target, message_id));
+    due_at INTEGER NOT NULL DEFAULT 0, until INTEGER NOT NULL, UNIQUE(target, message_id));
   CREATE INDEX deliveries_due ON deliveries(due_at);
+  CREATE INDEX deliveries_waiting ON deliveries(target, seq);
   `,
 ];
 
