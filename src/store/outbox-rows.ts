@@ -86,7 +86,13 @@ function deliveryOf({ before, seq, ...row }: DeliveryRow, feedId: string): Deliv
   const { attempts, eventId, messageId, name, sessionId, target, until } = row;
   const settled = seq !== undefined && before !== undefined && before < seq ? before - 1 : seq;
   return {
-    ...{ attempts, eventId, messageId, name, sessionId, target, until },
+    attempts,
+    eventId,
+    messageId,
+    name,
+    sessionId,
+    target,
+    until,
     ...(settled !== undefined && { cursor: writeCursor({ feedId, seq: settled }) }),
   };
 }
