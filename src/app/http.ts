@@ -10,10 +10,12 @@ import { ConfigError } from "../config/error.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuthenticator, firstStartText } from "../http/auth/authenticator.ts";
 import { Connections } from "../http/http-limits.ts";
+import { readPackage } from "../config/version.ts";
 import { createHttpApp, type AuditRefusal, type HttpAppOptions } from "../http/http-app.ts";
 import { isOfMachines, storeTraits } from "../config/store.ts";
 import { hostOf, LOOPBACK, type AllowedNames } from "../http/request-guards.ts";
 import { createHealth } from "../http/health.ts";
+import { serverCard } from "../http/server-card.ts";
 import { listen, type Listening, type ListenOptions } from "../http/listen.ts";
 import { createMetrics } from "../http/metrics/metrics.ts";
 import { createRequestEndpoint, type RequestEndpoint } from "../http/permission-requests.ts";
@@ -107,6 +109,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     mcp: endpoint.fetch,
     requests: createAuditedRequests(parts),
     console: config.console ? createConsole({ ...parts, publicUrl, leaving: leaving.signal }) : undefined,
+    card: createCard(parts, publicUrl, endpoint),
     health: createHealthCheck(parts, leaving.signal),
     metrics,
     audit: refusalAudit(parts),
@@ -145,6 +148,14 @@ async function deriveIdKey({ config, environment, log, sessions }: HttpParts): P
   const key = await signingKey({ purpose: "protocol-session", machines, stateFolder: folder, lost, log });
   // Machines may spell the address of their store differently.
   return machines ? key : createHmac("sha256", key).update(storeTraits(location).text).digest();
+}
+
+function createCard({ config, local }: HttpParts, publicUrl: () => string, { protocolVersions }: HttpEndpoint) {
+  // Read at the start, because the package can be deleted while the server runs.
+  const { description, registryName, version } = readPackage();
+  const hasIssuer = local === undefined && config.oauth !== undefined;
+  const facts = { description, registryName, version, protocolVersions, hasIssuer, needsToken: config.auth };
+  return () => serverCard({ ...facts, publicUrl: publicUrl() });
 }
 
 function createHealthCheck({ sessions, version }: HttpParts, leaving: AbortSignal) {

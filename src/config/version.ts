@@ -1,9 +1,23 @@
 import { readFileSync } from "node:fs";
 
-/** Reads name and version from `package.json`, two folders above this file both in `src/` and in `dist/`. */
-export function readPackage(): { name: string; version: string } {
+/** Fields of the package. `registryName` is the name in the MCP Registry. */
+interface PackageFields {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string;
+  readonly registryName: string;
+}
+
+/** Reads `package.json`, two folders above this file both in `src/` and in `dist/`. */
+export function readPackage(): PackageFields {
   const read: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
-  return { name: requireString(read, "name"), version: requireString(read, "version") };
+  const field = (key: string) => requireString(read, key);
+  return {
+    name: field("name"),
+    version: field("version"),
+    description: field("description"),
+    registryName: field("mcpName"),
+  };
 }
 
 /** Returns the id of the build, equal for equal files. "" when run from sources. */

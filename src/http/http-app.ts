@@ -11,6 +11,7 @@ import { guardsFor, refuse, type Guard, type AllowedNames } from "./request-guar
 import { type Connections, OpenRequests, rateLimit } from "./http-limits.ts";
 import type { Bindings } from "./listen.ts";
 import type { RequestEndpoint } from "./permission-requests.ts";
+import { CARD_MAX_AGE, CARD_PATHS, CARD_TYPE } from "./server-card.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 export interface HttpAppOptions {
@@ -27,6 +28,8 @@ export interface HttpAppOptions {
   readonly requests: RequestEndpoint;
   /** Mounts the console behind `authenticate`; `undefined` without a console. */
   readonly console: ((app: Hono<Env>, authenticate: Authenticate) => void) | undefined;
+  /** Returns the server card, as an object for JSON. */
+  readonly card: () => object;
   readonly health: { live(): Response; ready(): Promise<Response> };
   readonly metrics: HttpMetrics & { text(): Promise<string>; readonly contentType: string };
   readonly audit: AuditRefusal | undefined;
@@ -74,6 +77,8 @@ export function createHttpApp(options: HttpAppOptions): Hono<Env> {
     const metadata = options.auth.protectedResourceMetadata();
     return metadata ? context.json(metadata) : context.notFound();
   });
+  const cardHeaders = { "Content-Type": CARD_TYPE, "Cache-Control": `public, max-age=${String(CARD_MAX_AGE)}` };
+  app.on("GET", CARD_PATHS, (context) => context.body(JSON.stringify(options.card()), 200, cardHeaders));
   const { countAlso, authenticate } = createAuthentication(options);
   app.get("/metrics", async (context) => {
     const authenticated = await authenticate(context, "admin");

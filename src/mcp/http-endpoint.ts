@@ -1,6 +1,7 @@
 import {
   createMcpHandler,
   isLegacyRequest,
+  SUPPORTED_PROTOCOL_VERSIONS,
   type McpHttpHandler,
   type JSONRPCRequest,
   type McpRequestContext,
@@ -25,6 +26,8 @@ import type { SubscriptionParts } from "./watch/subscriptions.ts";
 export type ServerFactory = (context: Pick<McpRequestContext, "era">) => McpServer;
 
 export interface HttpEndpoint {
+  /** Versions of both eras, newest first. */
+  readonly protocolVersions: readonly string[];
   readonly fetch: (request: Request, entry: CallerAndBody) => Promise<Response>;
   /** Notifies listening clients of later eras. Clients of 2025 are notified by their own server. */
   readonly notify: ServerNotifier;
@@ -59,6 +62,7 @@ export function createHttpEndpoint({ factory, following, ids, limits, log }: Htt
   const clients = new LegacyClients(() => factory({ era: "legacy" }), { ids, limits, log });
   let isClosed = false;
   return {
+    protocolVersions: ["2026-07-28", ...SUPPORTED_PROTOCOL_VERSIONS],
     fetch: async (request, given) => {
       // Requests can still arrive on open connections after `close`.
       if (isClosed) return shuttingDown();
