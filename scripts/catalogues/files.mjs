@@ -146,10 +146,14 @@ ${tools.map((tool) => `| \`${tool.name}\` | ${tool.description} |`).join("\n")}
 /** Returns the tools of the default toolset, each with the first sentence of its description. */
 function toolsOf({ Config, toolsOf: listed }) {
   const { toolsets } = Config.parse({});
-  return listed(toolsets, { query: Config.parse({}).query, gate: () => ({}) }).map(({ description, name }) => ({
-    name,
-    description: /^[^]*?\.(?=\s|$)/.exec(description)?.[0] ?? description,
+  return listed(toolsets, { query: Config.parse({}).query, gate: () => ({}) }).map((tool) => ({
+    name: tool.name,
+    description: firstSentence(tool.describe({})),
   }));
+}
+
+function firstSentence(text) {
+  return /^[^]*?\.(?=\s|$)/.exec(text)?.[0] ?? text;
 }
 
 /** Manifest of a bundle for Claude Desktop: https://github.com/modelcontextprotocol/mcpb */

@@ -19,6 +19,7 @@ import {
   type StaticSettings,
   type TableSetting,
 } from "../proxy/static-file.ts";
+import { TASKS_EXTENSION, waitLimits, type WaitingClient } from "../tools/arguments/wait-limits.ts";
 import { effectiveMode } from "../tools/query/settings.ts";
 import { createApp } from "./app.ts";
 
@@ -46,14 +47,13 @@ const TOOLSETS = [
   { toolset: "configure", prompts: false, logs: false },
 ];
 
-/** Client names with different answers. */
-const CLIENTS = [
-  { client: "client", oneWait: false },
-  { client: "claude-code", oneWait: true },
-];
+const CAPABILITIES = { elicitation: {}, extensions: { [TASKS_EXTENSION]: {} } };
+
+/** Clients with different answers. Only the 2026 era has tasks. */
+const CLIENTS = [{ name: "client" }, { name: "claude-code" }, { name: "client", capabilities: CAPABILITIES }];
 
 interface AskOptions {
-  readonly client?: string;
+  readonly client?: WaitingClient;
   readonly version?: string;
 }
 
@@ -74,18 +74,18 @@ function server(...argv: string[]): Record<Era, Ask> {
     };
   };
   return {
-    legacy: async (method, { client = "client", version = VERSIONS[0] } = {}) => {
+    legacy: async (method, { client: { name = "client" } = {}, version = VERSIONS[0] } = {}) => {
       const ask = connect();
-      const clientInfo = { name: client, version: "1" };
+      const clientInfo = { name, version: "1" };
       const answer = await ask("initialize", { protocolVersion: version, capabilities: {}, clientInfo });
       return method === "initialize" ? answer : ask(method, {});
     },
-    modern: async (method, { client = "client" } = {}) => {
+    modern: async (method, { client: { capabilities: declared = {}, name = "client" } = {} } = {}) => {
       const prefix = "io.modelcontextprotocol/";
       const meta = {
         [`${prefix}protocolVersion`]: REVISION,
-        [`${prefix}clientInfo`]: { name: client, version: "1" },
-        [`${prefix}clientCapabilities`]: {},
+        [`${prefix}clientInfo`]: { name, version: "1" },
+        [`${prefix}clientCapabilities`]: declared,
       };
       return connect()(method, { _meta: meta });
     },
@@ -126,15 +126,20 @@ async function capabilities(): Promise<Record<string, JsonFields>> {
 
 /** Returns tools by variant and name. Throws if the eras differ, because a proxy has one list for both. */
 async function tools(): Promise<StaticFile["tools"]> {
-  const variants = [false, true].flatMap((diskResume) => CLIENTS.map((each) => ({ ...each, diskResume })));
+  const variants = [false, true].flatMap((diskResume) => CLIENTS.map((client) => ({ client, diskResume })));
   const listed: [string, Record<string, ListedTool>][] = await Promise.all(
-    variants.map(async ({ client, ...traits }) => {
-      const flags = traits.diskResume ? ["--allow-disk-resume"] : [];
+    variants.map(async ({ client, diskResume }) => {
+      const flags = diskResume ? ["--allow-disk-resume"] : [];
       const { legacy, modern } = server("--toolsets", "all", ...flags);
       const [first, later] = await Promise.all([legacy("tools/list", { client }), modern("tools/list", { client })]);
-      if (!isSame(first["tools"], later["tools"])) throw new Error("the two eras list tools differently");
-      const all = Object.values(requireFields(first["tools"])).map(listedTool);
-      return [variantKey(traits), Object.fromEntries(all.map((tool) => [String(tool["name"]), tool]))];
+      const limits = waitLimits(undefined, client);
+      if (!limits.followsTasks && !isSame(first["tools"], later["tools"]))
+        throw new Error("the two eras list tools differently");
+      const all = Object.values(requireFields(later["tools"])).map(listedTool);
+      return [
+        variantKey({ ...limits, allowsDiskResume: diskResume }),
+        Object.fromEntries(all.map((tool) => [String(tool["name"]), tool])),
+      ];
     }),
   );
   const [[, first] = ["", {}]] = listed;

@@ -3,9 +3,10 @@ import { instructionsFor, hasPrompts, type ToolName } from "../tools/tool-names.
 import { ClientCleanup } from "../tools/client-cleanup.ts";
 import type { DynamicDescription } from "../tools/dynamic-description.ts";
 import { lazy } from "./lazy.ts";
+import { instructEach } from "./instructions.ts";
 import { nameFields } from "./named-fields.ts";
 import type { ServerOptions } from "./server-options.ts";
-import { TASKS_EXTENSION } from "./tasks/extension.ts";
+import { TASKS_EXTENSION } from "../tools/arguments/wait-limits.ts";
 import type { Subscriptions } from "./watch/subscriptions.ts";
 
 /**
@@ -50,6 +51,7 @@ export function createMcpServer(
     },
   );
   nameFields(server);
+  instructEach(server, options);
   const onClose = [
     serveSubscriptions(server, options),
     ...(reported ? [announceToolChanges(server, reported, toolNames)] : []),

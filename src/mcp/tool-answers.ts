@@ -9,8 +9,9 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Caller, Scope } from "../domain/principal.ts";
+import type { ToolLimits } from "../tools/arguments/wait-limits.ts";
 import type { NeedsInput } from "../tools/elicitation/needs-input.ts";
-import { runTool, type Tool, type ToolDeps, type ToolLimits } from "../tools/define.ts";
+import { runTool, type Tool, type ToolDeps } from "../tools/define.ts";
 import { mayUse, requiredScope } from "../tools/scope.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";
 import { isLegacy, limitsOf, openCall, roundOf, type ClientFacts } from "./tool-call.ts";
@@ -35,13 +36,13 @@ export function toolAnswers(
     // Omits tools that the caller cannot use, to save context.
     list: (context) => {
       const caller = callerOf(context);
-      const limits = limitsOf(context, saidByClient(), options.limits);
+      const limits = limitsOf(context, saidByClient(), options);
       return { tools: tools.filter((tool) => mayUse(caller, tool)).map((tool) => listing(tool, limits, options)) };
     },
     call: async ({ name, arguments: args = {} }, context) => {
       const tool = tools.find((each) => each.name === name);
       if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name.slice(0, 200)} not found`);
-      const limits = limitsOf(context, saidByClient(), options.limits);
+      const limits = limitsOf(context, saidByClient(), options);
       let round = roundOf(context);
       const reported = { progress: 0 };
       for (;;) {
@@ -75,10 +76,11 @@ export function resultOf({ isError, more = [], structured, text }: ToolReply): C
 
 function listing(tool: Tool, limits: ToolLimits, { reported }: ServerOptions): ListToolsResult["tools"][number] {
   const { name, title, annotations, meta } = tool;
+  const described = tool.describe(limits);
   return {
     name,
     title,
-    description: reported?.describe(tool) ?? tool.description,
+    description: reported?.describe(name, described) ?? described,
     inputSchema: { ...tool.inputSchema(limits), type: "object" },
     annotations,
     ...(meta && { _meta: meta }),

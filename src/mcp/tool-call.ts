@@ -9,12 +9,11 @@ import {
 import { callerOf } from "./caller.ts";
 import type { Caller } from "../domain/principal.ts";
 import type { FormAnswer } from "../tools/elicitation/needs-input.ts";
-import { waitLimits } from "../tools/arguments/wait-limits.ts";
-import type { LogLevel, ToolCall, ToolLimits } from "../tools/define.ts";
+import { declaresTasks, showsForms, waitLimits, type ToolLimits } from "../tools/arguments/wait-limits.ts";
+import type { LogLevel, ToolCall } from "../tools/define.ts";
 import type { ServerOptions } from "./server-options.ts";
 import type { FormClient } from "./form-state.ts";
 import { readField } from "./unanswered-requests.ts";
-import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
 /**
  * Builds the `ToolCall` of a request, for clients of both protocol eras: a legacy client states its facts once for all
@@ -84,10 +83,20 @@ export interface ClientFacts {
 export function limitsOf(
   { mcpReq }: ServerContext,
   { clientInfo }: Pick<ClientFacts, "clientInfo">,
-  { allowsDiskResume = false, maxWaitMs }: ServerOptions["limits"],
+  options: LimitOptions,
 ): ToolLimits {
-  const name = asString(readField(readField(mcpReq.envelope, CLIENT_INFO_META_KEY) ?? clientInfo, "name"));
-  return { ...waitLimits(maxWaitMs, name), allowsDiskResume };
+  return limitsFor(mcpReq.envelope, clientInfo, options);
+}
+
+type LimitOptions = Pick<ServerOptions, "limits"> & Partial<Pick<ServerOptions, "tasks">>;
+
+/** `envelope` describes the client of a request of the 2026 era, `clientInfo` that of an earlier `initialize`. */
+export function limitsFor(envelope: unknown, clientInfo: unknown, { limits, tasks }: LimitOptions): ToolLimits {
+  const name = asString(readField(readField(envelope, CLIENT_INFO_META_KEY) ?? clientInfo, "name"));
+  const isModern = readField(envelope, PROTOCOL_VERSION_META_KEY) !== undefined;
+  const capabilities = tasks && isModern ? readField(envelope, CLIENT_CAPABILITIES_META_KEY) : undefined;
+  const { allowsDiskResume = false, maxWaitMs } = limits;
+  return { ...waitLimits(maxWaitMs, { name, capabilities }), allowsDiskResume };
 }
 
 interface CallParts extends Pick<ServerOptions, "leaving" | "unattended"> {
@@ -129,15 +138,12 @@ export function openCall(
     ...caller,
     signal: mcpReq.signal,
     client: {
-      elicitation:
-        takesForms(readField(client, "elicitation")) &&
-        !unattended.has(formClient) &&
-        (isLegacy(context) ? "during" : "between"),
+      elicitation: showsForms(client) && !unattended.has(formClient) && (isLegacy(context) ? "during" : "between"),
       isLocal: context.http === undefined,
       name: formClient.name?.slice(0, MAX_NAME),
       noteUnattended: () => unattended.add(formClient),
       leaving,
-      tasks: !isLegacy(context) && readField(readField(client, "extensions"), TASKS_EXTENSION) !== undefined,
+      tasks: !isLegacy(context) && declaresTasks(client),
       ...(takesLogs && { log }),
       // Only for clients that set a log level: others do not read log messages.
       ...(minLevel !== undefined &&
@@ -171,10 +177,4 @@ const LEVELS: readonly unknown[] = ["debug", "info", "notice", "warning", "error
 
 function isWanted(level: LogLevel, least: unknown): boolean {
   return LEVELS.indexOf(level) >= LEVELS.indexOf(least);
-}
-
-/** True if the client can show forms. An empty capability means forms; a capability with `url` alone does not. */
-function takesForms(elicitation: unknown): boolean {
-  if (typeof elicitation !== "object" || elicitation === null) return false;
-  return readField(elicitation, "form") !== undefined || readField(elicitation, "url") === undefined;
 }

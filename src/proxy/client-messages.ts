@@ -46,6 +46,7 @@ export interface ClientDescription {
   readonly version: string;
   /** `undefined` for a client without a name. */
   readonly name: string | undefined;
+  readonly capabilities: unknown;
 }
 
 /** Reads parameters of `initialize`. */
@@ -53,7 +54,7 @@ export function readInitialize({ _meta, capabilities, clientInfo, protocolVersio
   const name = nameIn(clientInfo);
   if (typeof protocolVersion !== "string" || name === undefined || Object.keys(others).length > 0) return undefined;
   if (!areCapabilities(capabilities) || !isPlainMeta(_meta)) return undefined;
-  return { version: protocolVersion, name } satisfies ClientDescription;
+  return { version: protocolVersion, name, capabilities } satisfies ClientDescription;
 }
 
 /** Reads parameters of a request of the `modern` era, in which each request describes its client. */
@@ -63,10 +64,11 @@ export function readEnvelope({ _meta, ...others }: JsonFields): ClientDescriptio
   const info = meta?.[`${PREFIX}clientInfo`];
   const level = meta?.[`${PREFIX}logLevel`];
   if (!meta || typeof version !== "string" || Object.keys(others).length > 0) return undefined;
-  if (!areCapabilities(meta[`${PREFIX}clientCapabilities`]) || !isToken(meta)) return undefined;
+  const capabilities = meta[`${PREFIX}clientCapabilities`];
+  if (!areCapabilities(capabilities) || !isToken(meta)) return undefined;
   if (level !== undefined && !isLogLevel(level)) return undefined;
   const name = nameIn(info);
-  return info !== undefined && name === undefined ? undefined : { version, name };
+  return info !== undefined && name === undefined ? undefined : { version, name, capabilities };
 }
 
 /** True if `_meta` claims no protocol version and names no task. */

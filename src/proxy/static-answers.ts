@@ -1,5 +1,5 @@
 import { hasPrompts, instructionsFor, listToolNames, sendsLogs, type ToolName } from "../tools/tool-names.ts";
-import { waitLimits } from "../tools/arguments/wait-limits.ts";
+import { waitLimits, type ToolLimits, type WaitingClient } from "../tools/arguments/wait-limits.ts";
 import { describeQuery } from "../tools/query/description.ts";
 import {
   isLogLevel,
@@ -47,8 +47,8 @@ export class StaticAnswers {
   readonly #readFile: () => StaticFile | undefined;
   /** `null` if the daemon has to answer everything. */
   #known: StaticContext | null | undefined;
-  /** Name of the client in the `legacy` era, set by `initialize`. */
-  #client: string | undefined;
+  /** Client of the `legacy` era, set by `initialize`. */
+  #client: WaitingClient | undefined;
   /** Set after a message other than `initialize` has decided the era of the conversation. */
   #hasBegun = false;
 
@@ -90,16 +90,17 @@ export class StaticAnswers {
     const said = readInitialize(params);
     if (this.#client !== undefined || this.#hasBegun || !said) return undefined;
     if (!known.file.versions.includes(said.version)) return undefined;
-    this.#client = said.name;
-    return { ...introductionOf(known, "legacy", "initialize"), protocolVersion: said.version };
+    const { name } = said;
+    this.#client = { name };
+    return { ...introductionOf(known, "legacy", "initialize", { name }), protocolVersion: said.version };
   }
 
   #modern(method: string, params: JsonFields, known: StaticContext): JsonFields | undefined {
     const said = readEnvelope(params);
     if (said?.version !== known.file.revision || this.#client !== undefined) return undefined;
-    if (method === DISCOVER) return introductionOf(known, "modern", method);
+    if (method === DISCOVER) return introductionOf(known, "modern", method, said);
     this.#hasBegun = true;
-    return listOf(known, "modern", { client: said.name, method });
+    return listOf(known, "modern", { client: said, method });
   }
 }
 
@@ -131,10 +132,10 @@ function sendsLogsOf({ names }: StaticContext): boolean {
   return names.some((name) => sendsLogs(name));
 }
 
-function introductionOf(known: StaticContext, era: Era, method: string): JsonFields {
+function introductionOf(known: StaticContext, era: Era, method: string, client: WaitingClient): JsonFields {
   const { file, names } = known;
   const key = capabilityKey(era, { prompts: hasPrompts(names), logs: sendsLogsOf(known) });
-  const instructions = instructionsFor(names);
+  const instructions = instructionsFor(names, limitsOf(known, client));
   const { instructions: _, ...others } = file.results[era][method] ?? {};
   const filled = instructions === "" ? others : file.results[era][method];
   return { ...filled, capabilities: file.capabilities[key], ...(instructions !== "" && { instructions }) };
@@ -143,7 +144,7 @@ function introductionOf(known: StaticContext, era: Era, method: string): JsonFie
 function listOf(
   known: StaticContext,
   era: Era,
-  { client, method }: { readonly client: string | undefined; readonly method: string },
+  { client, method }: { readonly client: WaitingClient; readonly method: string },
 ): JsonFields | undefined {
   const { file, names } = known;
   const result = file.results[era][method];
@@ -151,12 +152,17 @@ function listOf(
   return method === "tools/list" ? { ...result, tools: toolsOf(known, client) } : result;
 }
 
-function toolsOf({ file, names, settings }: StaticContext, client: string | undefined): JsonFields[] {
-  const { maxWaitMs, prefersOneWait = false } = waitLimits(settings.maxWaitMs, client);
-  const variant = variantKey({ diskResume: settings.allowDiskResume, oneWait: prefersOneWait });
+function limitsOf({ settings }: StaticContext, client: WaitingClient): ToolLimits {
+  return waitLimits(settings.maxWaitMs, client);
+}
+
+function toolsOf(known: StaticContext, client: WaitingClient): JsonFields[] {
+  const { file, names, settings } = known;
+  const limits = limitsOf(known, client);
+  const variant = variantKey({ ...limits, allowsDiskResume: settings.allowDiskResume });
   return names.map((name) => {
-    const tool = withMaximum(file.tools[variant]?.[name] ?? file.tools[""]?.[name], maxWaitMs);
-    return name === "claude_code_query" ? { ...tool, description: queryDescription(file, settings) } : tool;
+    const tool = withMaximum(file.tools[variant]?.[name] ?? file.tools[""]?.[name], limits.maxWaitMs);
+    return name === "claude_code_query" ? { ...tool, description: queryDescription(file, settings, limits) } : tool;
   });
 }
 
@@ -168,9 +174,9 @@ function withMaximum(tool: ListedTool | undefined, maximum: number): JsonFields 
 }
 
 /** A daemon serves no HTTP, so `callerApproves` is "all" unless the operator says otherwise. */
-function queryDescription({ replacedModes }: StaticFile, settings: StaticSettings): string {
+function queryDescription({ replacedModes }: StaticFile, settings: StaticSettings, limits: ToolLimits): string {
   const { allowBypass, callerApproves = "all", query } = settings;
   const { enabled: _, permissionMode: mode, ...defaults } = query;
   const isReplaced = replacedModes.includes(modeKey(mode, callerApproves, allowBypass));
-  return describeQuery(defaults, { isReplaced, mode: isReplaced ? "dontAsk" : mode });
+  return describeQuery(defaults, { isReplaced, mode: isReplaced ? "dontAsk" : mode }, limits);
 }

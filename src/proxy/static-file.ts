@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { ByHand, Reading, SettingClass } from "../config/schemaless-checks.ts";
 import { readPackage } from "../config/version.ts";
 import type { PermissionMode } from "../domain/permission.ts";
+import type { ToolLimits } from "../tools/arguments/wait-limits.ts";
 import type { ToolName, Toolset } from "../tools/tool-names.ts";
 
 /**
@@ -79,8 +80,10 @@ export function capabilityKey(era: Era, { logs, prompts }: { prompts: boolean; l
   return [era, ...(prompts ? ["prompts"] : []), ...(logs ? ["logs"] : [])].join(" ");
 }
 
-export function variantKey(traits: { diskResume: boolean; oneWait: boolean }): string {
-  return [...(traits.diskResume ? ["disk-resume"] : []), ...(traits.oneWait ? ["one-wait"] : [])].join(" ");
+export function variantKey(limits: Omit<ToolLimits, "maxWaitMs">): string {
+  const { allowsDiskResume, followsTasks, waitsByDefault } = limits;
+  const traits = [allowsDiskResume && "disk-resume", followsTasks && "tasks", waitsByDefault && "waits"];
+  return traits.filter((trait) => trait !== undefined && trait !== false).join(" ");
 }
 
 /** Returns `undefined` without a file (as in the sources), or if the file is of another version. */

@@ -8,6 +8,7 @@ import type { ApproverName } from "../domain/approvals/answer-source.ts";
 import { requireScope } from "../engine/actions/scope.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
+import type { ToolLimits } from "./arguments/wait-limits.ts";
 import { ADVERTISED_OUTPUT, deriveInputSchema, type Advertised } from "./input-schema.ts";
 import type { FormAnswer, NeedsInput } from "./elicitation/needs-input.ts";
 import { entryOf, type Audit } from "./audit.ts";
@@ -29,15 +30,6 @@ export interface Annotations {
   readonly openWorldHint: boolean;
 }
 
-export interface ToolLimits {
-  /** Maximum time for which a call may block, ms. */
-  readonly maxWaitMs: number;
-  /** Set if the client tolerates a call for as long as the server may block. The schema then recommends one long wait. */
-  readonly prefersOneWait?: boolean;
-  /** Set by `--allow-disk-resume`. */
-  readonly allowsDiskResume?: boolean;
-}
-
 /** Gate to permission mode `bypassPermissions`, set by the operator. */
 export interface BypassSwitch {
   isAllowed(): boolean;
@@ -48,11 +40,16 @@ export interface BypassSwitch {
 /** Levels of MCP in use here. */
 export type LogLevel = "debug" | "info" | "error";
 
+/** Started prompt whose events begin at `cursor`. */
+interface BegunWork {
+  readonly cursor: number;
+  readonly warnings: readonly string[];
+  /** Arguments that shape the answer, kept in the id of the task. */
+  readonly shape?: JsonObject;
+}
+
 /** Makes a task of the prompt at `cursor`; `undefined` if the log does not have the prompt. */
-export type StartTask = (
-  session: SessionLog,
-  begun: { readonly cursor: number; readonly warnings: readonly string[] },
-) => Promise<TaskHead | undefined>;
+export type StartTask = (session: SessionLog, begun: BegunWork) => Promise<TaskHead | undefined>;
 
 interface SessionLog {
   readonly id: string;
@@ -86,15 +83,13 @@ export interface ToolDeps {
   readonly mask: (fields: JsonObject) => JsonObject;
   /** Writes the audit log; `undefined` without `--audit-log`. */
   readonly audit: Audit | undefined;
-  /**
-   * Adds the tools reported by Claude Code to the description of `claude_code`; `undefined` without `--dynamic-description`.
-   */
+  /** Adds the tools reported by Claude Code to the description of `claude_code`, with `--dynamic-description`. */
   readonly reported: DynamicDescription | undefined;
   readonly log: Pick<Logger, "error" | "info">;
   /** Set in a daemon, and if no daemon could be started: clients are then told in their first answer. */
   readonly first?: ConnectionNote | undefined;
   /** Called with the client of each call, before the call begins. */
-  onCall?(client: ToolCall["client"]): void;
+  readonly onCall?: ((client: ToolCall["client"]) => void) | undefined;
   /** True in a daemon: the server continues after its clients. */
   readonly outlivesClients: boolean;
   /** Returns the time, ms since the epoch. */
@@ -139,10 +134,23 @@ export interface ToolCall extends Caller {
 /** Result of a handler: an answer, or forms, after which the client repeats the call. */
 export type ToolOutcome = Answered | { readonly needsInput: NeedsInput };
 
+/** Task whose turn has ended. */
+export interface EndedTask {
+  readonly sessionId: string;
+  /** First event of the prompt. */
+  readonly cursor: number;
+  /** Event with the end of the turn. */
+  readonly endEventId: number;
+  /** `BegunWork.shape` as returned by the client. */
+  readonly shape: JsonObject;
+}
+
 export interface Answered {
   readonly answer: JsonObject;
   /** Task in which the work continues. `answer` shows the state at its start. */
   readonly task?: TaskHead;
+  /** Rest of the call of a query that continues as `task`: runs after the answer, without the client. */
+  readonly rest?: (alone: ToolCall) => Promise<ToolOutcome>;
   /** Text blocks in place of the JSON of `answer`. Together they include everything a caller needs. */
   readonly words?: readonly [string, ...string[]];
   /** True if the work failed; `answer` shows the progress made. */
@@ -154,8 +162,8 @@ export interface Answered {
 interface ToolDefinition<I extends z.ZodObject> {
   readonly name: string;
   readonly title: string;
-  /** A function if the text depends on a state that can change. */
-  readonly description: string | (() => string);
+  /** A function if the text depends on the client, or on a state that can change. */
+  readonly description: string | ((limits: ToolLimits) => string);
   readonly input: I;
   /** Parameters of `input` accepted but not listed. */
   readonly unlisted?: readonly string[];
@@ -173,6 +181,8 @@ interface ToolDefinition<I extends z.ZodObject> {
   readonly isQuery?: true;
   /** `_meta` of the listed tool. */
   readonly meta?: JsonObject;
+  /** Builds the answer of `handle` from the log, for a call that went on as a task. Default: the answer of `claude_code`. */
+  readonly answerTask?: (ended: EndedTask, call: ToolCall, deps: ToolDeps) => Promise<Answered>;
   handle(args: z.output<I>, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
 }
 
@@ -180,13 +190,15 @@ interface ToolDefinition<I extends z.ZodObject> {
 export interface Tool {
   readonly name: string;
   readonly title: string;
-  readonly description: string;
   readonly annotations: Annotations;
   readonly scope: ToolScope;
   readonly meta: JsonObject | undefined;
   /** Schema for parsing arguments, unlisted parameters included. */
   readonly input: z.ZodObject;
   readonly isQuery: boolean;
+  readonly answerTask: ToolDefinition<z.ZodObject>["answerTask"] | undefined;
+  /** Returns the description for clients with `limits`. */
+  describe(limits: ToolLimits): string;
   /** Returns the schema as listed; with `bounded`, includes bounds of numbers, for the docs. */
   inputSchema(limits: ToolLimits, bounded?: boolean): JsonObject;
   outputSchema(): JsonObject;
@@ -195,21 +207,20 @@ export interface Tool {
 }
 
 export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>): Tool {
-  const { name, title, description, annotations, scope, meta, input } = definition;
+  const { name, title, description, annotations, answerTask, scope, meta, input } = definition;
   const { unlisted = [], forDiskResume = [], advertised = {}, isQuery = false } = definition;
   const hidden = [...unlisted, ...forDiskResume];
   const unlistedWith = ({ allowsDiskResume }: ToolLimits) => (allowsDiskResume ? unlisted : hidden);
   return {
     name,
     title,
-    get description() {
-      return typeof description === "function" ? description() : description;
-    },
     annotations,
+    answerTask,
     scope,
     meta,
     input,
     isQuery,
+    describe: (limits) => (typeof description === "function" ? description(limits) : description),
     inputSchema: (limits, bounded) =>
       deriveInputSchema(input, { unlisted: unlistedWith(limits), advertised, limits, bounded }),
     outputSchema: () => ADVERTISED_OUTPUT,
@@ -225,8 +236,8 @@ export async function runTool(
   deps: ToolDeps,
 ): Promise<ToolReply | { readonly needsInput: NeedsInput }> {
   const reply = await replyToCall(tool, raw, call, deps);
-  // The turn continues behind the form, so the audit entry of the end comes later.
-  if (tool.isQuery && "needsInput" in reply) return reply;
+  // The turn continues behind the form or as a task, so the audit entry of the end comes later.
+  if (tool.isQuery && ("needsInput" in reply || reply.task)) return reply;
   const known =
     "needsInput" in reply ? { isError: false, structured: { sessionId: reply.needsInput.sessionId } } : reply;
   // Only in the first round: the work was done before the first form, and a client may never return with an answer.
@@ -246,6 +257,11 @@ async function replyToCall(tool: Tool, raw: unknown, call: ToolCall, deps: ToolD
     const own = { ...deps, engine: deps.engine.forCaller(call) };
     const outcome = await tool.invoke(raw, call, own);
     if ("needsInput" in outcome) return outcome;
+    const { rest } = outcome;
+    if (rest) {
+      const going = { ...tool, invoke: async (_: unknown, alone: ToolCall) => rest(alone) };
+      void runTool(going, raw, withoutClient(call), { ...deps, onCall: undefined });
+    }
     if (!deps.first || !isAgentTool(tool.name)) return replyWith(outcome);
     return replyWith({ ...outcome, answer: await deps.first.addTo(outcome.answer, raw, call, own.engine) });
   } catch (error) {
@@ -255,6 +271,19 @@ async function replyToCall(tool: Tool, raw: unknown, call: ToolCall, deps: ToolD
       : (id: string, fault: unknown) => deps.log.error("a tool failed", { fault: id, tool: tool.name, error: fault });
     return replyWithError(error, report, { sessionId: sessionIdOf(raw), listed: deps.listed });
   }
+}
+
+/** Returns `call` as it goes on when the client has its task: nothing ends it, and requests are left to the task. */
+function withoutClient({ attended, client: { name }, principal, scopes }: ToolCall): ToolCall {
+  return {
+    principal,
+    scopes,
+    ...(attended !== undefined && { attended }),
+    signal: new AbortController().signal,
+    client: { elicitation: false, tasks: true, name },
+    resumeState: undefined,
+    inputResponses: {},
+  };
 }
 
 function sessionIdOf(raw: unknown): string | undefined {

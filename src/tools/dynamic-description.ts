@@ -33,7 +33,7 @@ export class DynamicDescription {
     return name === "claude_code";
   }
 
-  describe({ name, description }: { name: string; description: string }): string {
+  describe(name: string, description: string): string {
     if (!this.describes(name) || this.#names.length === 0) return description;
     return `${description} Tools of Claude Code: ${this.#names.join(", ")}.`;
   }

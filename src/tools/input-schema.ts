@@ -28,7 +28,7 @@ interface SchemaSettings {
   readonly unlisted: readonly string[];
   /** Schemas listed in place of the derived ones, by parameter name. */
   readonly advertised: Advertised;
-  readonly limits: { readonly maxWaitMs: number; readonly prefersOneWait?: boolean };
+  readonly limits: { readonly maxWaitMs: number; readonly waitsByDefault?: boolean };
   /** If true, bounds of numbers are included, for the docs. A model learns a bound from the error. */
   readonly bounded?: boolean | undefined;
 }
@@ -43,17 +43,14 @@ export function deriveInputSchema(
     const given = advertised[name] ?? lean(property);
     // The docs have a table of the options behind a made schema, so `bounded` keeps the derived one.
     const own = typeof given === "function" ? (bounded ? lean(property) : given(asObject(property))) : given;
-    return [name, { ...own, ...(bounded && boundsOf(property)), ...(name === "waitMs" && limitWait(own, limits)) }];
+    return [name, { ...own, ...(bounded && boundsOf(property)), ...(name === "waitMs" && limitWait(limits)) }];
   });
   return { ...lean(rest), properties: Object.fromEntries(shown) };
 }
 
-/** Sets `maximum` to the wait limit of the client, and recommends a single long wait if the client prefers one. */
-function limitWait({ description }: JsonObject, { maxWaitMs, prefersOneWait }: SchemaSettings["limits"]): JsonObject {
-  return {
-    ...(prefersOneWait && { description: `one long wait is best. ${String(description)}` }),
-    maximum: maxWaitMs,
-  };
+/** Sets `maximum` to the wait limit of the client, and `waitMs` to its default for that client. */
+function limitWait({ maxWaitMs, waitsByDefault }: SchemaSettings["limits"]): JsonObject {
+  return { ...(waitsByDefault && { description: "Default: the maximum" }), maximum: maxWaitMs };
 }
 
 function boundsOf(schema: unknown): JsonObject {

@@ -45,6 +45,11 @@ export function endingWithClient(
   };
 }
 
+/** Limit of a prompt whose call waits for the end: the turn ends with its client. A task is not bound to its client. */
+export function boundToClient({ client: { tasks } }: Pick<ToolCall, "client">): Pick<TurnLimits, "endWithClient"> {
+  return tasks ? {} : { endWithClient: true };
+}
+
 const NO_CONNECTION =
   "is not possible over HTTP from protocol 2026-07-28 on, where a client has no connection that ends. Leave it out, and interrupt the session when you no longer need it.";
 

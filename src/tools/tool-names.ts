@@ -1,3 +1,5 @@
+import type { ToolLimits } from "./arguments/wait-limits.ts";
+
 /**
  * Names of the tools listed by a server. `initialize` needs only the names; the tools with their schemas are loaded after its
  * answer (`toolsets.ts`).
@@ -64,24 +66,63 @@ export const hasPrompts = (listed: readonly ToolName[]): boolean =>
 
 /** Instructions for the client's model: how to combine the listed tools. */
 
-const AGENT = `Runs Claude Code as a background agent that outlives the call.
+interface Instructions {
+  readonly usual: string;
+  /** For a client that follows tasks by itself. */
+  readonly tasks: string;
+  /** For a client whose calls wait by default. */
+  readonly waits?: string;
+}
+
+const INTRODUCTION = "Runs Claude Code as a background agent that outlives the call.";
+const RESOURCES = "Resources: skill://claude-agents/delegate, claude-code://quickstart, permissions, errors, options.";
+const ANSWER =
+  "with claude_code_check, action respond_permission (answer_question for a question); it then waits again.";
+const REPLY = "Send the next prompt with claude_code_reply. List or cancel sessions with claude_code_session.";
+
+const AGENT: Instructions = {
+  usual: `${INTRODUCTION}
 1. Start a task with claude_code (for a short one, set waitMs to wait for the result).
 2. Poll with claude_code_check, passing sessionId and nextCursor: it waits, then returns output, requests in actions[] and the result.
-3. Answer each entry of actions[] with claude_code_check, action respond_permission (answer_question for a question); it then waits again.
-4. Send the next prompt with claude_code_reply. List or cancel sessions with claude_code_session.
-Resources: skill://claude-agents/delegate, claude-code://quickstart, permissions, errors, options.`;
+3. Answer each entry of actions[] ${ANSWER}
+4. ${REPLY}
+${RESOURCES}`,
+  tasks: `${INTRODUCTION}
+1. Start a task with claude_code. Its result comes by itself, as a notification, and its requests are shown to the user in a form: go on or end your turn, and do not look for them.
+2. ${REPLY}
+3. Use claude_code_check only for output that the result leaves out, or if you are told to answer a request.
+${RESOURCES}`,
+  waits: `${INTRODUCTION}
+1. Start a task with claude_code: the call waits for the result, or for requests in actions[].
+2. Answer each entry of actions[] ${ANSWER}
+3. ${REPLY}
+4. For several tasks at once, start each with waitMs 0, then wait for all with claude_code_check (sessions).
+${RESOURCES}`,
+};
 
-const QUERY = "Run one task to its end with claude_code_query; it returns the messages.";
+const QUERY: Instructions = {
+  usual: "Run one task to its end with claude_code_query; it returns the messages.",
+  tasks: "Run one task to its end with claude_code_query; its messages come by themselves, as a notification.",
+};
 
-const CHAT =
-  "Open a conversation with claude_session_create, send prompts with claude_chat_query, end it with claude_session_close; claude_direct_query does all three.";
+const CONVERSATION = "Open a conversation with claude_session_create, send prompts with claude_chat_query";
+const CHAT: Instructions = {
+  usual: `${CONVERSATION}, end it with claude_session_close; claude_direct_query does all three.`,
+  tasks: `${CONVERSATION}, end it with claude_session_close; claude_direct_query does all three. Replies come by themselves, as notifications.`,
+};
 
-const PARTS: readonly (readonly [tool: ToolName, text: string])[] = [
+const PARTS: readonly (readonly [tool: ToolName, text: Instructions])[] = [
   ["claude_code", AGENT],
   ["claude_code_query", QUERY],
   ["claude_chat_query", CHAT],
 ];
 
-export function instructionsFor(listed: readonly ToolName[]): string {
-  return PARTS.flatMap(([tool, text]) => (listed.includes(tool) ? [text] : [])).join("\n");
+export function instructionsFor(
+  listed: readonly ToolName[],
+  { followsTasks = false, waitsByDefault = false }: Pick<ToolLimits, "followsTasks" | "waitsByDefault"> = {},
+): string {
+  const parts = PARTS.flatMap(([tool, text]) => (listed.includes(tool) ? [text] : []));
+  return parts
+    .map(({ tasks, usual, waits = usual }) => (followsTasks ? tasks : waitsByDefault ? waits : usual))
+    .join("\n");
 }

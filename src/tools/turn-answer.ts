@@ -4,10 +4,11 @@ import { statusOf, type SessionState, type SessionStatus } from "../domain/sessi
 import { events } from "../engine/actions/reading.ts";
 import { EXPENDABLE_OF_RESULT, shortResult } from "../view/result.ts";
 import { fit, jsonBytes } from "../view/size.ts";
-import type { Answered, StartTask, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
+import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
 import { answerNow, type BeforeRequests, type Target } from "./check/answer.ts";
 import { readRequest } from "./check/request.ts";
 import { waitEliciting, type PlainWait, type Waiting } from "./elicitation/eliciting-wait.ts";
+import { canShowForms, type FormContext } from "./elicitation/user.ts";
 import { resumeToken } from "./resume-token.ts";
 import {
   readEnd,
@@ -38,8 +39,8 @@ export async function answerTurn(
 ): Promise<ToolOutcome> {
   const { cursor, sessionId } = begun;
   const view = readableSession(sessionId, call, deps);
-  // The client polls the task itself.
-  if (call.client.tasks && deps.startTask) return beginTask(deps.startTask, view, begun, { call, deps });
+  const task = await answerWithTask(view, begun, { call, deps });
+  if (task) return task;
   const plain: PlainWait = async ([target], until, timeoutMs) =>
     target && waitFor([target], { until, timeoutMs, maxMs: deps.limits.maxWaitMs }, call);
   const news = { targets: [{ view, cursor }], until: "news" as const };
@@ -76,12 +77,7 @@ interface Answering {
   readonly deps: Pick<ToolDeps, "diskResume" | "now">;
 }
 
-function answerStarted(
-  view: ReadableSession,
-  state: SessionState,
-  { cursor, warnings }: SentPrompt,
-  by: Answering,
-): JsonObject {
+function answerStarted(view: ReadableSession, state: SessionState, { cursor, warnings }: SentPrompt, by: Answering) {
   return {
     sessionId: view.id,
     status: statusOf(state),
@@ -94,15 +90,32 @@ function answerStarted(
   };
 }
 
-async function beginTask(
-  startTask: StartTask,
+interface BegunTask extends SentPrompt {
+  /** Arguments that shape the answer at the end of the task. */
+  readonly shape?: JsonObject;
+  /** Further fields of the answer. */
+  readonly known?: JsonObject;
+}
+
+/** Answers at once with a task, if the client follows tasks by itself. */
+export async function answerWithTask(
   view: ReadableSession,
-  begun: SentPrompt,
-  by: Answering,
-): Promise<Answered> {
-  const task = await startTask(view, begun);
+  { known, ...begun }: BegunTask,
+  by: FormContext,
+): Promise<Answered | undefined> {
+  const { call, deps } = by;
+  const task = call.client.tasks ? await deps.startTask?.(view, begun) : undefined;
+  if (!task) return undefined;
   const { state } = await view.record();
-  return { answer: answerStarted(view, state, begun, by), ...(task && { task }) };
+  const { pollInterval: _, ...answer } = answerStarted(view, state, begun, by);
+  return { answer: { ...answer, ...known, next: adviceOnTask(by) }, task };
+}
+
+/** Tells the model of a client with tasks to go on, because each further look would be a request of the model. */
+function adviceOnTask(by: FormContext): string {
+  const comes = "Go on with other work or end your turn: the result comes by itself, as a notification.";
+  if (canShowForms(by)) return `${comes} Requests are shown to the user in a form.`;
+  return by.deps.callersAnswer ? `${comes} Requests wait in actions[] of claude_code_check.` : comes;
 }
 
 /** Answers with a turn's end as first reported, unaffected by later events. */

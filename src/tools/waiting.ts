@@ -3,7 +3,8 @@ import { z } from "zod";
 import { invalidArgument } from "../domain/error.ts";
 import { statusOf, waitingOf, type SessionState } from "../domain/session.ts";
 import { waitingField } from "../domain/standstill.ts";
-import type { ToolCall, ToolLimits } from "./define.ts";
+import type { ToolLimits } from "./arguments/wait-limits.ts";
+import type { ToolCall } from "./define.ts";
 import { headline, presentEvent } from "../view/event.ts";
 import type { ReadableSession, Wait } from "./readable-session.ts";
 
@@ -37,7 +38,11 @@ export function turnWait(state: SessionState, now: number): ReturnType<typeof wa
 export const WaitMs = z.int().min(0);
 
 /** Returns the time to wait, ms. Throws INVALID_ARGUMENT above the operator's limit. */
-export function waitWithin(asked: number | undefined, usual: number, { maxWaitMs }: ToolLimits): number {
+export function waitWithin(
+  asked: number | undefined,
+  usual: number,
+  { maxWaitMs, waitsByDefault = false }: ToolLimits,
+): number {
   const most = String(maxWaitMs);
   if (asked !== undefined && asked > maxWaitMs) {
     throw invalidArgument(
@@ -45,7 +50,7 @@ export function waitWithin(asked: number | undefined, usual: number, { maxWaitMs
       `must be at most ${most}, not ${String(asked)}: the limit of this server (--max-wait-ms).`,
     );
   }
-  return asked ?? Math.min(usual, maxWaitMs);
+  return asked ?? (waitsByDefault ? maxWaitMs : Math.min(usual, maxWaitMs));
 }
 
 export interface Target {

@@ -107,11 +107,15 @@ const SETTINGS: [string, Settings, [number, number]][] = [
   ],
 ];
 
+const TASKS = { "io.modelcontextprotocol/tasks": {} };
+
 describe.each(SETTINGS)("with %s", (_, settings, [legacy, later]) => {
   it("a proxy answers a client of each era as the server does", async () => {
     for (const clientInfo of [INFO, CLAUDE_CODE]) {
       expect(await compareAnswers(settings, legacyLines({ clientInfo }))).toBe(legacy);
-      expect(await compareAnswers(settings, modernLines({ clientInfo }))).toBe(later);
+      for (const clientCapabilities of [{}, { extensions: TASKS }, { elicitation: {}, extensions: TASKS }]) {
+        expect(await compareAnswers(settings, modernLines({ clientCapabilities, clientInfo }))).toBe(later);
+      }
     }
   });
 });

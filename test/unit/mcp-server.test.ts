@@ -122,7 +122,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await client.close();
   });
 
-  it("Claude Code may wait 30 minutes or up to `maxWaitMs`, other clients 45 s, within the bytes of the listing", async () => {
+  it("Claude Code waits 30 minutes or `maxWaitMs` by default, other clients at most 45 s, within the bytes of the listing", async () => {
     const waitMs = async (name: string, limits: { maxWaitMs?: number }) => {
       const wire = new Wire({ limits });
       const client = await connectTo(wire, { ...info, name });
@@ -131,19 +131,22 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
       expect(bytesBesideAdvanced(listed)).toBeLessThanOrEqual(MAX_LISTING_BYTES);
       expect(Buffer.byteLength(line ?? "")).toBeLessThanOrEqual(MAX_LINE_BYTES);
       const { contents } = await client.readResource({ uri: "claude-code://quickstart" });
+      const instructions = client.getInstructions();
       await client.close();
       const waiting = listed.map(({ inputSchema }) => inputSchema.properties?.["waitMs"]).filter(Boolean);
-      return { waiting, page: JSON.stringify(contents) };
+      return { instructions, waiting, page: JSON.stringify(contents) };
     };
-    const advice = expect.stringMatching(/^one long wait is best\. Default: \d/) as string;
-    const long = { description: advice, maximum: 1_800_000, type: "integer" };
+    const long = { description: "Default: the maximum", maximum: 1_800_000, type: "integer" };
     const inClaude = await waitMs("claude-code", {});
     expect(inClaude.waiting).toEqual([long, long, long]);
     expect(inClaude.page).toContain("at most 1800000");
+    expect(inClaude.instructions).toContain("the call waits for the result");
+    expect(inClaude.instructions).not.toMatch(/poll/i);
     const elsewhere = await waitMs("claude-code-like", {});
     expect(elsewhere.waiting).toMatchObject(Array.from({ length: 3 }, () => ({ maximum: 45_000 })));
     expect(elsewhere.page).toContain("at most 45000");
-    expect(JSON.stringify(elsewhere.waiting)).not.toContain("long wait");
+    expect(elsewhere.instructions).toContain("2. Poll with claude_code_check");
+    expect(JSON.stringify(elsewhere.waiting)).not.toContain("the maximum");
     const set = await waitMs("claude-code", { maxWaitMs: 60_000 });
     expect(set.waiting).toEqual(Array.from({ length: 3 }, () => ({ ...long, maximum: 60_000 })));
   });
@@ -151,7 +154,6 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
   it("disk resume has parameters only if the operator allows it, then within 8,192 bytes of the whole line", async () => {
     const replyOf = async (limits: { allowsDiskResume?: boolean }) => {
       const wire = new Wire({ limits });
-      // Claude Code gets the longest description of `waitMs`.
       const client = await connectTo(wire, { ...info, name: "claude-code" });
       const { tools: listed } = await client.listTools();
       await client.close();

@@ -21,9 +21,12 @@ interface Shown {
 
 const tools = toolsOf(["all"], TOOLSET_SETTINGS);
 
+const LIMITS = { maxWaitMs: 45_000 };
+
 function listed(tool: Tool): string {
-  const { name, title, description, annotations, meta } = tool;
-  const inputSchema = tool.inputSchema({ maxWaitMs: 45_000 });
+  const { name, title, annotations, meta } = tool;
+  const description = tool.describe(LIMITS);
+  const inputSchema = tool.inputSchema(LIMITS);
   const shown = { name, title, description, inputSchema, outputSchema: tool.outputSchema(), annotations, _meta: meta };
   return JSON.stringify(shown);
 }
@@ -49,7 +52,7 @@ describe("tool schemas", () => {
   });
 
   it.each(tools)("$name: every optional argument has its default in its description", (tool) => {
-    const schema = tool.inputSchema({ maxWaitMs: 45_000 }) as unknown as Shown;
+    const schema = tool.inputSchema(LIMITS) as unknown as Shown;
     const silent = Object.entries(schema.properties).filter(
       ([name, { description }]) => !schema.required?.includes(name) && !description?.includes("Default: "),
     );
@@ -58,7 +61,7 @@ describe("tool schemas", () => {
 
   it("`claude_code` names every key of `advanced` once, with its type, for clients without resources", () => {
     const claudeCode = tools.find(({ name }) => name === "claude_code")!;
-    const { properties } = claudeCode.inputSchema({ maxWaitMs: 45_000 }) as unknown as Shown;
+    const { properties } = claudeCode.inputSchema(LIMITS) as unknown as Shown;
     const { description = "" } = properties["advanced"]!;
     const keys = Object.keys({ ...AdvancedOptions.shape, ...PromptOptions.shape });
     const named = description
@@ -88,7 +91,7 @@ describe("tool schemas", () => {
   });
 
   it("the descriptions say how the tools work together: many clients hide instructions from their model", () => {
-    const descriptions = tools.map(({ name, description }) => `${name}: ${description}`).join("\n");
+    const descriptions = tools.map((tool) => `${tool.name}: ${tool.describe(LIMITS)}`).join("\n");
     const facts = [
       /^claude_code: .*background agent that outlives the call/m,
       /^claude_code: .*at once, or with the result .* within waitMs/m,
@@ -112,8 +115,8 @@ describe("tool schemas", () => {
 
   it("docs/tools.md has bounds that are omitted from the schemas", () => {
     const check = tools.find(({ name }) => name === "claude_code_check");
-    const shown = check?.inputSchema({ maxWaitMs: 45_000 }) as { properties: object };
-    const bounded = check?.inputSchema({ maxWaitMs: 45_000 }, true) as { properties: object };
+    const shown = check?.inputSchema(LIMITS) as { properties: object };
+    const bounded = check?.inputSchema(LIMITS, true) as { properties: object };
     expect(shown.properties).toHaveProperty("maxEvents", expect.not.objectContaining({ maximum: 1_000 }));
     expect(bounded.properties).toHaveProperty("maxEvents", expect.objectContaining({ minimum: 1, maximum: 1_000 }));
     const docs = readFileSync(join(import.meta.dirname, "..", "..", "docs", "tools.md"), "utf8");

@@ -1,3 +1,4 @@
+import type { ToolLimits } from "../../tools/arguments/wait-limits.ts";
 import type { Profile } from "../../domain/profile.ts";
 import type { Library, Page } from "./resource.ts";
 import { errors } from "./errors-page.ts";
@@ -11,13 +12,12 @@ const quickstart: Page = {
   title: "Quickstart",
   description: "How to run a task with Claude Code: start, poll, answer requests, reply.",
   mimeType: "text/markdown",
-  text: ({ maxWaitMs }) => `# Quickstart
+  text: (limits) => `# Quickstart
 
 A session is a conversation with Claude Code that runs in the background of this server. It outlives your calls.
 
 1. Start: claude_code { "prompt": "Fix the failing test in auth.ts", "cwd": "/path/to/project" }
-   It returns at once with sessionId and nextCursor. With waitMs (at most ${String(maxWaitMs)}) it returns the result if the turn ends
-   within that time.
+   ${answerOfStart(limits)}
 2. Poll: claude_code_check { "action": "poll", "sessionId": "...", "cursor": nextCursor }
    It returns when the turn ends, when a permission is requested, or after waitMs. Do not poll in a loop without
    waitMs: the call waits for you. Pass nextCursor each time, so that no event is returned twice.
@@ -35,6 +35,17 @@ To get fewer requests, name tools in allowedTools (["Read", "Edit", "Bash(npm te
 All options: claude-code://options. A session as a document: claude-code://sessions/ID, its events: claude-code://sessions/ID/events.
 `,
 };
+
+function answerOfStart({ followsTasks, maxWaitMs, waitsByDefault }: ToolLimits): string {
+  const most = `at most ${String(maxWaitMs)}`;
+  if (followsTasks)
+    return `It returns at once. The result comes by itself, as a notification, and requests are shown to the user in a form:
+   2 and 3 are for sessions of other clients.`;
+  return waitsByDefault
+    ? `It returns the result or actions[] if they come within waitMs (default and ${most}), and sessionId and nextCursor.`
+    : `It returns at once with sessionId and nextCursor. With waitMs (${most}) it returns the result if the turn ends
+   within that time.`;
+}
 
 const permissions: Page = {
   uri: "claude-code://permissions",

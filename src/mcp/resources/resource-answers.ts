@@ -80,7 +80,7 @@ export function resourceAnswers(
       const found = findResource(library, uri);
       if (!found) throw new ResourceNotFoundError(uri.slice(0, URI_SHOWN), unknownResourceText(uri, library));
       if ("page" in found) {
-        const limits = limitsOf(context, saidByClient(), options.limits);
+        const limits = limitsOf(context, saidByClient(), options);
         const text = await found.page.text(limits, caller, options.deps);
         return { contents: [{ uri: found.page.uri, mimeType: found.page.mimeType, text }] };
       }

@@ -1,5 +1,6 @@
 import type { Caller } from "../../domain/principal.ts";
-import type { ToolDeps, ToolLimits } from "../../tools/define.ts";
+import type { ToolLimits } from "../../tools/arguments/wait-limits.ts";
+import type { ToolDeps } from "../../tools/define.ts";
 
 /** Resources that a model can read besides calling tools: pages, and sessions as documents. Independent of the protocol. */
 

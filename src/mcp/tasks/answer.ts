@@ -12,7 +12,8 @@ import { elicitParams } from "../forms.ts";
 import type { ServerOptions, TaskOptions } from "../server-options.ts";
 import { toProtocolError } from "../protocol-errors.ts";
 import { resultOf } from "../tool-answers.ts";
-import { TASKS_EXTENSION, taskTimes } from "./extension.ts";
+import { TASKS_EXTENSION } from "../../tools/arguments/wait-limits.ts";
+import { taskTimes } from "./extension.ts";
 
 /** Modern clients state capabilities and log level with each request. */
 const NO_CLIENT_FACTS = { capabilities: undefined, clientInfo: undefined, logLevel: undefined };
@@ -33,7 +34,8 @@ export async function answerTask(
   if (!call.client.tasks) throw extensionNotDeclared();
   const report: ReportFault = (fault, cause) => options.log.error("a task failed", { fault, method, error: cause });
   try {
-    const task = await runTaskMethod(method, params, call, await options.deps());
+    const [deps, { tools }] = await Promise.all([options.deps(), options.offer()]);
+    const task = await runTaskMethod(method, params, call, { ...deps, tools });
     return task ? { ...taskResult(task), ...taskTimes(options.tasks) } : {};
   } catch (error) {
     throw toProtocolError(asAppError(error, report));

@@ -2,8 +2,6 @@ import type { TaskOptions } from "../server-options.ts";
 
 /** Constants of the Tasks extension (SEP-2663) that are needed before a client uses it. */
 
-export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
-
 /**
  * Text about a new task for the model in Claude Code. Without the text, Claude Code shows the id of the task alone, and no tool
  * accepts that id.

@@ -9,7 +9,7 @@ import { requireScope } from "../../engine/actions/scope.ts";
 import { requestKey } from "../../tools/elicitation/rounds.ts";
 import { takeForm } from "../../tools/elicitation/user.ts";
 import { entryOf } from "../../tools/audit.ts";
-import type { ToolCall, ToolDeps } from "../../tools/define.ts";
+import type { Tool, ToolCall, ToolDeps } from "../../tools/define.ts";
 import { actingCaller } from "../../tools/scope.ts";
 import { readableSession } from "../../tools/readable-session.ts";
 import { readTaskId } from "./task-id.ts";
@@ -25,6 +25,11 @@ const METHOD_SCOPES: Readonly<Record<TaskMethod, Scope>> = {
   "tasks/cancel": interruptPrompt.scope,
 };
 
+interface TaskDeps extends ToolDeps {
+  /** Listed tools, which answer for their tasks. */
+  readonly tools?: readonly Tool[];
+}
+
 const Params = z.object({ taskId: z.string() });
 
 /** Runs a method and audits the outcome, as for a tool call. Throws `AppError`. */
@@ -32,7 +37,7 @@ export async function runTaskMethod(
   method: TaskMethod,
   params: unknown,
   call: ToolCall,
-  all: ToolDeps,
+  all: TaskDeps,
 ): Promise<Task | undefined> {
   const deps = { ...all, engine: all.engine.forCaller(call) };
   const scope = METHOD_SCOPES[method];
@@ -85,7 +90,7 @@ async function updateTask({ prompt, view }: FoundTask, call: ToolCall, deps: Too
 }
 
 /** Finds the prompt of `taskId`. Reports a task of another principal as unknown. */
-async function findTask(params: unknown, call: ToolCall, deps: ToolDeps): Promise<FoundTask> {
+async function findTask(params: unknown, call: ToolCall, deps: TaskDeps): Promise<FoundTask> {
   const { taskId = "" } = Params.safeParse(params).data ?? {};
   const id = readTaskId(taskId);
   if (!id) throw noSuchTask();
@@ -94,7 +99,8 @@ async function findTask(params: unknown, call: ToolCall, deps: ToolDeps): Promis
   if (prompt?.type !== "prompt.queued" || prompt.id !== id.eventId || prompt.data.promptId !== id.promptId) {
     throw noSuchTask();
   }
-  return { taskId, view, prompt };
+  const tool = deps.tools?.find(({ name }) => name === prompt.data.via);
+  return { taskId, view, prompt, answerTask: tool?.answerTask, shape: id.shape };
 }
 
 function rethrowAsNoSuchTask(error: unknown): never {

@@ -1,4 +1,5 @@
 import type { StoredEvent } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import { OUTCOME_WORDS } from "../../domain/turn.ts";
 import { lostTypeOf, UNREADABLE, unreadableText } from "../../domain/unreadable.ts";
 import { promptsOf, type SessionState, statusOf } from "../../domain/session.ts";
@@ -7,7 +8,7 @@ import type { SessionRecord } from "../../engine/ports.ts";
 import { requestKey } from "../../tools/elicitation/rounds.ts";
 import type { Form } from "../../tools/elicitation/needs-input.ts";
 import { canAnswerByForm, canShowForms, showForm } from "../../tools/elicitation/user.ts";
-import type { ToolCall, ToolDeps } from "../../tools/define.ts";
+import type { Tool, ToolCall, ToolDeps } from "../../tools/define.ts";
 import { replyWith, type TaskHead, type ToolReply } from "../../tools/errors.ts";
 import { presentUnreadable } from "../../view/result.ts";
 import { oneLine } from "../../view/size.ts";
@@ -30,6 +31,10 @@ export interface FoundTask {
   readonly taskId: string;
   readonly view: ReadableSession;
   readonly prompt: PromptEvent;
+  /** Builds the answer of the tool that sent the prompt. Default: the answer of `claude_code`. */
+  readonly answerTask?: Tool["answerTask"];
+  /** Arguments that shape that answer. */
+  readonly shape?: JsonObject | undefined;
 }
 
 interface TaskContext {
@@ -110,7 +115,9 @@ async function describeEnd(found: FoundTask, end: EndOfTurn, { call, deps }: Tas
   if (outcome === "cancelled" || errorSubtype === "interrupted") {
     return { ...head, status: "cancelled", statusMessage: oneLine(message ?? "It was interrupted.", MAX_STATUS) };
   }
-  const reply = replyWith(await answerEnd(found.view, end, { call, deps }));
+  const { answerTask, prompt, shape = {}, view } = found;
+  const ended = { sessionId: view.id, cursor: prompt.id, endEventId: end.id, shape };
+  const reply = replyWith(await (answerTask?.(ended, call, deps) ?? answerEnd(view, end, { call, deps })));
   const done = ["Done", ...warnings].join(" | ");
   const statusMessage =
     outcome === "done" ? oneLine(done, MAX_STATUS) : oneLine(message ?? `It ${OUTCOME_WORDS[outcome]}.`, MAX_STATUS);

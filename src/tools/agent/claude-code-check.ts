@@ -84,8 +84,8 @@ const MANY_FIELDS = ["sessions", "cursor", "until", "maxEvents", "responseMode",
 export const claudeCodeCheck = defineTool({
   name: NAME,
   title: "Check on Claude Code",
-  description:
-    "Poll sessions or answer a request. poll waits for the turn's end or a request; it returns events from cursor, requests in actions[], and result once no turn runs. respond_permission (answer_question for type question) answers one, then waits too.",
+  description: ({ followsTasks }) =>
+    `${followsTasks ? "Read the output of sessions, or answer a request; results of tasks come by themselves." : "Poll sessions or answer a request."} poll waits for the turn's end or a request; it returns events from cursor, requests in actions[], and result once no turn runs. respond_permission (answer_question for type question) answers one, then waits too.`,
   input: Input,
   unlisted: ["offset", "limit"],
   advertised: ADVERTISED,

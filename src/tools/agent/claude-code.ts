@@ -55,12 +55,19 @@ const ADVERTISED: Advertised = {
   },
 };
 
+const AT_ONCE =
+  "Returns at once, or with the result or actions[] that come within waitMs. Poll it and answer its requests with claude_code_check; continue with claude_code_reply.";
+const AS_TASK =
+  "Returns at once. The result comes by itself, as a notification, and requests are shown to the user in a form; continue with claude_code_reply.";
+const WAITING =
+  "Waits for the result, or for actions[] to answer with claude_code_check, at most for waitMs; continue with claude_code_reply.";
+
 /** Starts a session. Waits for Claude Code only with `waitMs`. */
 export const claudeCode = defineTool({
   name: NAME,
   title: "Start Claude Code",
-  description:
-    "Start Claude Code as a background agent that outlives the call. Returns at once, or with the result or actions[] that come within waitMs. Poll it and answer its requests with claude_code_check; continue with claude_code_reply.",
+  description: ({ followsTasks, waitsByDefault }) =>
+    `Start Claude Code as a background agent that outlives the call. ${followsTasks ? AS_TASK : waitsByDefault ? WAITING : AT_ONCE}`,
   input: Input,
   // Options beside `prompt`: accepted, but listed only in `advanced`, because a second list would cost every model a page of
   // context.

@@ -219,7 +219,8 @@ async function reactToRequests(
   if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: withKeepalive(needsInput, onSilence) } };
   const unanswered = requests.filter((open) => eliciting?.isForUser(open) === true || open.approver === CALLER);
   if (unanswered.length === 0) return undefined;
-  if (deps.callersAnswer) return { why: "asked", nextCursor: next };
+  // A task shows its requests itself.
+  if (deps.callersAnswer) return call.client.tasks ? undefined : { why: "asked", nextCursor: next };
   for (const open of unanswered) await passOn(view, open, call, deps);
   return undefined;
 }

@@ -4,10 +4,10 @@ import { close } from "../../engine/actions/lifecycle.ts";
 import { recordBegin } from "../blocking/outcome.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { previousRound } from "../elicitation/rounds.ts";
-import { approvalLimits } from "../prompt.ts";
+import { approvalLimits, boundToClient } from "../prompt.ts";
 import { conversationOptions, sessionFields, messageFields } from "./fields.ts";
 import { actingCaller } from "../scope.ts";
-import { Sent, talk } from "./talk.ts";
+import { answerTalk, Sent, talk } from "./talk.ts";
 
 const NAME = "claude_direct_query";
 
@@ -17,11 +17,15 @@ const Input = z.strictObject({ ...messageFields, ...sessionFields });
 export const claudeDirectQuery = defineTool({
   name: NAME,
   title: "Ask Claude Code once",
-  description: "Send one prompt in a session of its own, wait for the reply, and close the session.",
+  description: ({ followsTasks }) =>
+    followsTasks
+      ? "Send one prompt in a session of its own, which is closed afterwards. Returns at once; the reply comes by itself, as a notification."
+      : "Send one prompt in a session of its own, wait for the reply, and close the session.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
   scope: start.scope,
   isQuery: true,
+  answerTask: answerTalk,
   async handle({ includeThinking = false, ...args }, call, deps) {
     const sent = Sent.parse(previousRound(NAME, call)?.work ?? (await send(args, call, deps)));
     const end = async () => void (await close.run(actingCaller(call, deps), { sessionId: sent.sessionId }));
@@ -31,7 +35,7 @@ export const claudeDirectQuery = defineTool({
 
 async function send({ prompt: text, ...chosen }: z.infer<typeof Input>, call: ToolCall, deps: ToolDeps): Promise<Sent> {
   const options = conversationOptions(chosen, deps);
-  const prompt = { text, via: NAME, limits: { ...approvalLimits(call), endWithClient: true } };
+  const prompt = { text, via: NAME, limits: { ...approvalLimits(call), ...boundToClient(call) } };
   const { cursor, sessionId, withheld } = await start.run(actingCaller(call, deps), { options, prompt });
   recordBegin(NAME, { sessionId }, call, deps);
   return { sessionId, cursor, warnings: [...withheld] };

@@ -52,13 +52,16 @@ function checkKnown(args: Input, sessionId: string): string {
   );
 }
 
-/** Closes the conversation when its client disconnects. Only in a daemon: any other server ends with its client. */
+/**
+ * Closes the conversation when its client disconnects. Only in a daemon: any other server ends with its client. Not for a client
+ * that follows tasks, because a resumed client takes up its tasks again.
+ */
 function endWithClient(
   sessionId: string,
   { client, principal }: ToolCall,
   { engine, outlivesClients }: ToolDeps,
 ): void {
-  if (outlivesClients)
+  if (outlivesClients && !client.tasks)
     client.leaving?.add(sessionId, async () => engine.close(principal, sessionId, "the end of its client"));
 }
 

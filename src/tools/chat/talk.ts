@@ -4,7 +4,11 @@ import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { failureOf, describeFailure, readOpenRequests } from "../blocking/outcome.ts";
 import { followTurn, type FollowEnd } from "../blocking/follow.ts";
-import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
+import { close as closing } from "../../engine/actions/lifecycle.ts";
+import { readTurn } from "../blocking/ended-turn.ts";
+import type { Answered, EndedTask, ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
+import { actingCaller } from "../scope.ts";
+import { answerWithTask } from "../turn-answer.ts";
 import { cutText, fit, jsonBytes, oneLine } from "../../view/size.ts";
 import { briefVerification, verifyingLine } from "../../view/verification.ts";
 import { readEnd, readableSession, type EndOfTurn, type ReadableSession } from "../readable-session.ts";
@@ -44,7 +48,41 @@ interface Reply {
   readonly errorText?: string;
 }
 
+/** Sends `said` on its way: answers with a task if the client follows tasks, otherwise at the end of the turn. */
 export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome> {
+  const { includeThinking, sent } = said;
+  const view = readableSession(sent.sessionId, call, deps);
+  const shape = { ...(includeThinking && { includeThinking }), ...(said.close && { close: true }) };
+  const task = await answerWithTask(view, { ...sent, shape }, { call, deps });
+  const rest = async (alone: ToolCall) => follow(said, alone, deps);
+  return task ? { ...task, rest } : rest(call);
+}
+
+const Shape = z.object({ includeThinking: z.boolean().exactOptional(), close: z.boolean().exactOptional() });
+
+/** Answers as `talk` does at the end of the turn, from the log. Closes the session if nothing has: its server may have died. */
+export async function answerTalk({ shape, ...turn }: EndedTask, call: ToolCall, deps: ToolDeps): Promise<Answered> {
+  const { sessionId } = turn;
+  const { close: closes = false, includeThinking = false } = Shape.safeParse(shape).data ?? {};
+  const view = readableSession(sessionId, call, deps);
+  const conversation = new Conversation(sessionId, call, includeThinking);
+  const end = await readTurn(view, turn, (event) => {
+    if (event.type === "message") conversation.recall(event.data.message);
+  });
+  const endSession = async () => void (await closing.run(actingCaller(call, deps), { sessionId }));
+  const isOpen = closes && (await view.record()).state.closed === undefined;
+  const said = {
+    tool: "",
+    sent: { ...turn, warnings: [] },
+    text: "",
+    includeThinking,
+    ...(isOpen && { close: endSession }),
+  };
+  const reply = await buildReply(view, { why: "ended", end }, conversation, said);
+  return answerWith(reply, await closeSession(said));
+}
+
+async function follow(said: Talk, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome> {
   const { sent, tool } = said;
   const view = readableSession(sent.sessionId, call, deps);
   const conversation = new Conversation(view.id, call, said.includeThinking);

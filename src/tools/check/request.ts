@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import type { WaitUntil } from "../../engine/api.ts";
-import type { ToolLimits } from "../define.ts";
+import type { ToolLimits } from "../arguments/wait-limits.ts";
 import type { ResponseMode } from "../../view/event.ts";
 import type { ListForm, Include } from "../../view/event-list.ts";
 import { waitWithin } from "../waiting.ts";
@@ -53,7 +53,8 @@ export function readRequest(args: CheckArguments, limits: ToolLimits): CheckRequ
   }
   return {
     form: { mode, include: readInclude(options, mode) },
-    waitMs: waitWithin(waitMs, WAIT_MS, limits),
+    // A wait for any event goes on although no turn runs, so that wait stays short.
+    waitMs: waitWithin(waitMs, WAIT_MS, until === "event" ? { ...limits, waitsByDefault: false } : limits),
     until: until ?? "news",
     maxEvents: maxEvents ?? MAX_EVENTS,
     maxBytes: maxBytes ?? options.maxBytes ?? MAX_BYTES,

@@ -9,12 +9,15 @@ import { start } from "../../engine/actions/begin.ts";
 import { boundOf, mayUseMode } from "../../engine/policy/bound.ts";
 import { failureOf, recordBegin } from "../blocking/outcome.ts";
 import { followTurn } from "../blocking/follow.ts";
+import { readTurn } from "../blocking/ended-turn.ts";
+import type { ToolLimits } from "../arguments/wait-limits.ts";
 import { correctToolNames } from "../check-options.ts";
-import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
+import { defineTool, type Answered, type Tool, type ToolCall, type ToolDeps, type ToolOutcome } from "../define.ts";
 import { previousRound } from "../elicitation/rounds.ts";
-import { resolveFolder, approvalLimits, promptFields } from "../prompt.ts";
+import { resolveFolder, approvalLimits, boundToClient, promptFields } from "../prompt.ts";
 import { actingCaller } from "../scope.ts";
 import { readEnd, readableSession } from "../readable-session.ts";
+import { answerWithTask } from "../turn-answer.ts";
 import { answerQuery, REST_SHARE } from "./query-answer.ts";
 import { LastMessages } from "./last-messages.ts";
 import { DENIES, describeQuery } from "./description.ts";
@@ -49,50 +52,103 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
   return defineTool({
     name: NAME,
     title: "Query Claude Code",
-    description: () => describe(settings, gate()),
+    description: (limits) => describe(settings, gate(), limits),
     input: Input,
     annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
     scope: start.scope,
     isQuery: true,
     async handle(args, call, deps) {
-      const work = StartedQuery.parse(previousRound(NAME, call)?.work ?? (await begin(args, settings, call, deps)));
-      const { begun, cursor, ...known } = work;
-
-      const view = readableSession(known.sessionId, call, deps);
-      const { maxBytes } = settings;
-      const most = args.maxMessages ?? settings.maxMessages;
-      const bundle = new LastMessages(most, maxBytes - Math.floor(maxBytes / REST_SHARE));
-      const stream = new MessageStream(known.sessionId, call);
-      const withSystem = args.includeSystemMessages ?? settings.includeSystemMessages;
-      const take = (event: StoredEvent): JsonObject | undefined => {
-        if (event.type !== "message" || (!withSystem && event.data.message["type"] === "system")) return undefined;
-        bundle.add(event.data.message);
-        return event.data.message;
+      const previous = previousRound(NAME, call);
+      const work = StartedQuery.parse(previous?.work ?? (await begin(args, settings, call, deps)));
+      const shape = { ...Shape.parse(args), permissionMode: work.permissionMode };
+      const rest = async (alone: ToolCall) => follow(work, { shape, settings }, alone, deps);
+      const { begun: _, cursor, sessionId, warnings = [], ...known } = work;
+      const prompt = { sessionId, cursor, warnings, known, shape };
+      const task = await answerWithTask(readableSession(sessionId, call, deps), prompt, { call, deps });
+      return task ? { ...task, rest } : rest(call);
+    },
+    async answerTask({ shape: given, ...turn }, call, deps) {
+      const shape = Shape.safeParse(given).data ?? {};
+      const { permissionMode: mode = "default" } = shape;
+      const view = readableSession(turn.sessionId, call, deps);
+      const { bundle, take } = collectMessages({ shape, settings });
+      const [prompt] = await view.read(turn.cursor, 1);
+      const end = await readTurn(view, turn, take);
+      const executionTime = end.at - (prompt?.at ?? end.at);
+      const head = { sessionId: view.id, permissionMode: mode, executionTime };
+      const query = {
+        head,
+        bundle,
+        left: { why: "ended" as const, end },
+        cursor: turn.cursor,
+        maxBytes: settings.maxBytes,
       };
-      const onEvent = async (event: StoredEvent): Promise<void> => {
-        const message = take(event);
-        if (message) await stream.send(message, event.at);
-        if (event.type === "verification.started") stream.advance(verifyingLine(event.data));
-      };
-      const recall = (event: StoredEvent): void => {
-        const message = take(event);
-        if (message) stream.recall(message, event.at);
-      };
-      const waiting = { tool: NAME, work };
-      const following = { cursor, waiting, onEvent, recall, onSilence: () => stream.beat() };
-      const left = await followTurn(view, following, call, deps);
-      if (left.why === "form") return left;
-      if (left.why === "ended" && left.end.data.isError) {
-        await stream.fail(failureOf(left.end, await readEnd(view, left.end)), left.end.at);
-      }
-
-      const head = { ...known, executionTime: Math.round(performance.now() - begun) };
-      const answer = await answerQuery({ head, bundle, left, cursor, maxBytes }, view, call, deps);
-      // Ends the process, because no further prompt may come. The session stays.
-      await suspend(known.sessionId, call, deps);
-      return { answer, ...(answer["status"] !== "done" && { outcome: String(answer["status"]) }) };
+      return answered(await answerQuery(query, view, call, deps));
     },
   });
+}
+
+/** Arguments that shape the answer, and the mode in force, which the answer names. */
+const Shape = Input.pick({ maxMessages: true, includeSystemMessages: true }).strip().extend({
+  permissionMode: z.string().exactOptional(),
+});
+
+interface Collecting {
+  readonly shape: z.infer<typeof Shape>;
+  readonly settings: QuerySettings;
+}
+
+/** Collects the messages for the answer. `take` returns the message of an event that counts. */
+function collectMessages({ settings, shape }: Collecting) {
+  const { maxBytes } = settings;
+  const most = shape.maxMessages ?? settings.maxMessages;
+  const bundle = new LastMessages(most, maxBytes - Math.floor(maxBytes / REST_SHARE));
+  const withSystem = shape.includeSystemMessages ?? settings.includeSystemMessages;
+  const take = (event: StoredEvent): JsonObject | undefined => {
+    if (event.type !== "message" || (!withSystem && event.data.message["type"] === "system")) return undefined;
+    bundle.add(event.data.message);
+    return event.data.message;
+  };
+  return { bundle, take };
+}
+
+/** Follows a query to its end. */
+async function follow(
+  work: z.infer<typeof StartedQuery>,
+  collecting: Collecting,
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<ToolOutcome> {
+  const { begun, cursor, ...known } = work;
+  const view = readableSession(known.sessionId, call, deps);
+  const { bundle, take } = collectMessages(collecting);
+  const stream = new MessageStream(known.sessionId, call);
+  const onEvent = async (event: StoredEvent): Promise<void> => {
+    const message = take(event);
+    if (message) await stream.send(message, event.at);
+    if (event.type === "verification.started") stream.advance(verifyingLine(event.data));
+  };
+  const recall = (event: StoredEvent): void => {
+    const message = take(event);
+    if (message) stream.recall(message, event.at);
+  };
+  const waiting = { tool: NAME, work };
+  const following = { cursor, waiting, onEvent, recall, onSilence: () => stream.beat() };
+  const left = await followTurn(view, following, call, deps);
+  if (left.why === "form") return left;
+  if (left.why === "ended" && left.end.data.isError) {
+    await stream.fail(failureOf(left.end, await readEnd(view, left.end)), left.end.at);
+  }
+  const head = { ...known, executionTime: Math.round(performance.now() - begun) };
+  const { maxBytes } = collecting.settings;
+  const answer = await answerQuery({ head, bundle, left, cursor, maxBytes }, view, call, deps);
+  // Ends the process, because no further prompt may come. The session stays.
+  await suspend(known.sessionId, call, deps);
+  return answered(answer);
+}
+
+function answered(answer: JsonObject): Answered {
+  return { answer, ...(answer["status"] !== "done" && { outcome: String(answer["status"]) }) };
 }
 
 /** State of a query after sending. All fields except `begun` and `cursor` are part of the answer. */
@@ -114,7 +170,7 @@ async function begin(
   const begun = performance.now();
   const { mode, note } = chooseMode(args, settings, call, deps);
   const { options, warnings } = correctToolNames({ ...optionsOf(args, settings, deps), permissionMode: mode });
-  const limits = { ...approvalLimits(call), endWithClient: true, turnMs: settings.maxExecutionMs };
+  const limits = { ...approvalLimits(call), ...boundToClient(call), turnMs: settings.maxExecutionMs };
   const prompt = { text: args.prompt, limits, via: NAME };
   const { cursor, sessionId, withheld } = await start.run(actingCaller(call, deps), {
     ...splitOperatorRules(args, options),
@@ -168,7 +224,7 @@ function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): Sessio
 }
 
 /** Returns the description with the current defaults of this server. */
-function describe(settings: QuerySettings, gate: ModeGate): string {
+function describe(settings: QuerySettings, gate: ModeGate, limits: ToolLimits): string {
   const { mode, why } = effectiveMode(settings.permissionMode, gate);
-  return describeQuery(settings, { mode, isReplaced: why !== undefined });
+  return describeQuery(settings, { mode, isReplaced: why !== undefined }, limits);
 }

@@ -17,10 +17,16 @@ export interface QueryDefaults {
 
 export const DENIES = "tool uses that no rule allows are denied";
 
+const WAITING =
+  "Run Claude Code on a task, wait for its end, and return its messages and the result. Each message is also sent as a log notification.";
+const AS_TASK =
+  "Run Claude Code on a task. Returns at once; its messages and the result come by themselves, as a notification, and requests are shown to the user in a form.";
+
 /** `isReplaced` is true if the operator's default mode may not be used. */
 export function describeQuery(
   defaults: QueryDefaults,
   { isReplaced, mode }: { readonly isReplaced: boolean; readonly mode: PermissionMode },
+  { followsTasks = false }: { readonly followsTasks?: boolean },
 ): string {
   const { allowedTools: allowed, cwd, includeSystemMessages, maxExecutionMs, maxMessages, maxTurns, model } = defaults;
   const known = [
@@ -32,7 +38,5 @@ export function describeQuery(
     ...(maxTurns === undefined ? [] : [`maxTurns ${String(maxTurns)}`]),
     ...(allowed.length === 0 ? [] : [`allowedTools ${allowed.join(", ")}`]),
   ];
-  const about =
-    "Run Claude Code on a task, wait for its end, and return its messages and the result. Each message is also sent as a log notification.";
-  return `${about} Defaults: ${known.join(", ")}. Ends after ${String(maxExecutionMs)} ms.`;
+  return `${followsTasks ? AS_TASK : WAITING} Defaults: ${known.join(", ")}. Ends after ${String(maxExecutionMs)} ms.`;
 }

@@ -9,13 +9,19 @@ const Form = z.looseObject({
   params: z.looseObject({ mode: z.literal("form"), message: z.string(), requestedSchema: z.looseObject({}) }),
 });
 
+const Content = z.array(z.looseObject({ type: z.literal("text"), text: z.string() }));
+
+const Begun = z.looseObject({
+  structuredContent: z.looseObject({ sessionId: z.string(), status: z.string(), nextCursor: z.number() }),
+});
+
+/** Answer at the end of a task. Queries have another `result` than `claude_code`. */
 const CallResult = z.looseObject({
-  content: z.array(z.looseObject({ type: z.literal("text"), text: z.string() })),
+  content: Content,
   structuredContent: z.looseObject({
     sessionId: z.string(),
     status: z.string(),
-    nextCursor: z.number(),
-    result: z.looseObject({ result: z.string(), isError: z.boolean() }).optional(),
+    result: z.looseObject({ result: z.string().optional(), isError: z.boolean().optional() }).optional(),
   }),
 });
 
@@ -91,7 +97,7 @@ export class TaskClient {
   /** Resolves with the created task and its session. */
   async begin(tool: string, args: object): Promise<{ task: Task; sessionId: string; nextCursor: number }> {
     const begun = await this.call(tool, args);
-    const { structuredContent } = CallResult.parse(begun);
+    const { structuredContent } = Begun.parse(begun);
     return { task: Task.parse(begun), ...structuredContent };
   }
 
