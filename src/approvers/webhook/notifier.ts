@@ -14,8 +14,7 @@ import type {
   StartedApprover,
 } from "../approver.ts";
 import { offeredSession } from "../offers.ts";
-import type { Receiver } from "./delivery.ts";
-import { DeliveryQueue, type Delivery, type Outcome } from "./queue.ts";
+import { DeliveryQueue, type Delivery, type NamedReceiver, type Outcome } from "./queue.ts";
 import { buildPayload, type Mask, type NoticeSubject, type Payload } from "./payload.ts";
 import { notifyConfigOf, type NoticeType } from "./settings.ts";
 
@@ -25,7 +24,7 @@ import { notifyConfigOf, type NoticeType } from "./settings.ts";
  */
 
 interface NotifierOptions {
-  readonly receiver: Receiver;
+  readonly receiver: NamedReceiver;
   readonly limits: { readonly attempts: number; readonly retryMs: number };
   readonly version: string;
   readonly mask: Mask;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { attempt, backoffMs, type Attempt, type Receiver } from "./delivery.ts";
+import { send, type Attempt } from "../../webhooks/send.ts";
+import { backoffMs } from "../../webhooks/signing.ts";
 
 /** Queue of deliveries: in memory, bounded, several at a time, in no guaranteed order. Sessions never wait for a delivery. */
 
@@ -23,8 +24,15 @@ export interface Delivery {
   readonly settled: (outcome: Outcome, attempts: number, answer: string) => void;
 }
 
+export interface NamedReceiver {
+  readonly url: string;
+  readonly key: Buffer;
+  /** Time limit for the receiver's response, ms. */
+  readonly timeoutMs: number;
+}
+
 export interface QueueOptions {
-  readonly receiver: Receiver;
+  readonly receiver: NamedReceiver;
   readonly attempts: number;
   readonly retryMs: number;
   /** Maximum number of waiting deliveries; one more drops the oldest. */
@@ -32,6 +40,8 @@ export interface QueueOptions {
   /** Maximum number of concurrent attempts. */
   readonly maxConcurrent: number;
 }
+
+const GONE = 410;
 
 interface WaitingDelivery {
   readonly delivery: Delivery;
@@ -135,19 +145,21 @@ export class DeliveryQueue {
   }
 
   /** Returns `undefined` if the delivery may be retried. */
-  #noteOutcome({ delivered, gone }: Attempt): Outcome | undefined {
-    if (delivered) return "delivered";
-    if (!gone) return undefined;
+  #noteOutcome({ fault, status }: Attempt): Outcome | undefined {
+    if (!fault) return "delivered";
+    if (status !== GONE) return undefined;
     this.#isGone = true;
     for (const other of this.#waiting.values()) this.#end(other, "gone");
     return "gone";
   }
 
   async #attempt(delivery: Delivery): Promise<Attempt> {
+    const { key, timeoutMs, url } = this.#options.receiver;
     try {
-      return await attempt(this.#options.receiver, { id: delivery.id, body: await delivery.body() }, this.#over.signal);
+      const message = { url, keys: [key], id: delivery.id, body: await delivery.body(), reach: "any" } as const;
+      return await send(message, { timeoutMs, signal: this.#over.signal });
     } catch (error) {
-      return { delivered: false, gone: false, answer: `the message could not be made: ${String(error)}` };
+      return { fault: "http_5xx", answer: `the message could not be made: ${String(error)}` };
     }
   }
 

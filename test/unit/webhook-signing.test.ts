@@ -1,6 +1,6 @@
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it } from "vitest";
-import { backoffMs, parseRetryAfter, sign } from "../../src/approvers/webhook/delivery.ts";
+import { backoffMs, parseRetryAfter, sign } from "../../src/webhooks/signing.ts";
 
 const KEY = Buffer.from("a key of the tests, 32 bytes xx.");
 const receiver = new Webhook(`whsec_${KEY.toString("base64")}`);
@@ -9,29 +9,37 @@ describe("the signature of a delivery", () => {
   const body = JSON.stringify({ type: "turn.ended", text: "Grüße – 日本" });
 
   it("the signature of a delivery is accepted by the Standard Webhooks library", () => {
-    expect(receiver.verify(body, { ...sign(KEY, { id: "msg_1", at: Date.now(), body }) })).toEqual(JSON.parse(body));
+    expect(receiver.verify(body, { ...sign([KEY], { id: "msg_1", at: Date.now(), body }) })).toEqual(JSON.parse(body));
   });
 
   it("the signature of a delivery covers id, time and body, and depends on the key", () => {
     const at = Date.now();
-    const headers = { ...sign(KEY, { id: "msg_1", at, body }) };
+    const headers = { ...sign([KEY], { id: "msg_1", at, body }) };
     expect(() => receiver.verify(`${body} `, headers)).toThrow("No matching signature");
     expect(() => receiver.verify(body, { ...headers, "webhook-id": "msg_2" })).toThrow("No matching signature");
     const later = String(Math.floor(at / 1000) + 1);
     expect(() => receiver.verify(body, { ...headers, "webhook-timestamp": later })).toThrow("No matching signature");
-    const other = { ...sign(Buffer.from("another"), { id: "msg_1", at, body }) };
+    const other = { ...sign([Buffer.from("another")], { id: "msg_1", at, body }) };
     expect(() => receiver.verify(body, other)).toThrow("No matching signature");
   });
 
+  it("a delivery signed with two keys is accepted by receivers with either, so that a key can be replaced", () => {
+    const other = Buffer.from("the key that replaces, 32 bytes.");
+    const headers = { ...sign([KEY, other], { id: "msg_1", at: Date.now(), body }) };
+    expect(headers["webhook-signature"]).toMatch(/^v1,[\w+/=]+ v1,[\w+/=]+$/);
+    expect(receiver.verify(body, headers)).toEqual(JSON.parse(body));
+    expect(new Webhook(`whsec_${other.toString("base64")}`).verify(body, headers)).toEqual(JSON.parse(body));
+  });
+
   it("a signature of an hour ago is rejected as a replay, so each attempt needs a new one", () => {
-    const old = { ...sign(KEY, { id: "msg_1", at: Date.now() - 3_600_000, body }) };
+    const old = { ...sign([KEY], { id: "msg_1", at: Date.now() - 3_600_000, body }) };
     expect(() => receiver.verify(body, old)).toThrow("too old");
   });
 
   it("the signature of a delivery matches the example of the specification", () => {
     const key = Buffer.from("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "base64");
     const example = { id: "msg_p5jXN8AQM9LWM0D4loKWxJek", at: 1_614_265_330_000, body: '{"test": 2432232314}' };
-    expect(sign(key, example)["webhook-signature"]).toBe("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    expect(sign([key], example)["webhook-signature"]).toBe("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
   });
 });
 
