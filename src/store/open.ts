@@ -148,8 +148,8 @@ function combineOutboxes(behind: Outbox, memory: Outbox, isEphemeral: (sessionId
       const limit = query.limit - own.length;
       return limit === 0 ? own : [...own, ...(await behind.take({ ...query, limit }))];
     },
-    dueInMs: async (targets) => {
-      const due = [await memory.dueInMs(targets), await behind.dueInMs(targets)].filter((ms) => ms !== undefined);
+    dueInMs: async (scope) => {
+      const due = [await memory.dueInMs(scope), await behind.dueInMs(scope)].filter((ms) => ms !== undefined);
       return due.length === 0 ? undefined : Math.min(...due);
     },
     settle: async (delivery, result) => of(delivery.sessionId).settle(delivery, result),

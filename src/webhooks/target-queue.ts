@@ -1,8 +1,6 @@
 /** Maximum number of attempts under way: in all, and to one target, so that a slow receiver does not hold up the others. */
 const MAX_RUNNING = 16;
 const MAX_PER_TARGET = 4;
-/** Maximum number of items that wait for a slot of their target. */
-const MAX_WAITING = 16;
 
 interface Waiting<T> {
   readonly target: string;
@@ -23,12 +21,17 @@ export class TargetQueue<T> {
 
   /** Number of items that may be added now. */
   get free(): number {
-    return Math.max(0, Math.min(MAX_RUNNING - this.#tasks.size, MAX_WAITING - this.#waiting.length));
+    return MAX_RUNNING - this.#tasks.size;
   }
 
-  /** Maximum number of attempts, one after another, until an item has had its own. */
+  /** Targets that have enough under way. Items of others begin at once, as far as there is a free slot. */
+  get full(): string[] {
+    return [...this.#running].flatMap(([target, count]) => (count >= MAX_PER_TARGET ? [target] : []));
+  }
+
+  /** Maximum number of attempts, one after another, until an item has had its own: all of a `free` may be of one target. */
   get rounds(): number {
-    return MAX_WAITING / MAX_PER_TARGET + 1;
+    return MAX_RUNNING / MAX_PER_TARGET + 1;
   }
 
   add(target: string, item: T): void {

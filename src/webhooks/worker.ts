@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Delivery,
   type DeliveryResult,
-  type Feed,
+  type DeliveryScope,
   isOutage,
   type Logger,
   messageOf,
@@ -19,8 +19,7 @@ import { TargetQueue } from "./target-queue.ts";
 export type Outcome = "delivered" | "failed" | "gone" | "obsolete";
 
 interface WorkerOptions {
-  readonly outbox: Outbox;
-  readonly feed: Pick<Feed, "changes">;
+  readonly outbox: Pick<Outbox, "dueInMs" | "settle" | "take" | "withdraw">;
   readonly log: Pick<Logger, "debug" | "warn">;
   /** Receivers of the operator, by target. */
   readonly operators: ReadonlyMap<string, Receiver>;
@@ -42,6 +41,8 @@ interface WorkerOptions {
 const HOLD_MARGIN_MS = 5_000;
 /** Longest sleep while a delivery waits, ms, because the clock of the system may be set forward. */
 const MAX_SLEEP_MS = 60_000;
+/** Time between looks while a target is full, ms: `dueInMs` counts its deliveries, too. */
+const FULL_LOOK_MS = 1_000;
 /** Delay before a failed call of the store is repeated, ms. */
 const AGAIN_MS = 1_000;
 const AGAIN_AFTER_FAULT_MS = 30_000;
@@ -67,7 +68,7 @@ export class DeliveryWorker {
   readonly #over = new AbortController();
   /** Aborted when the worker closes. */
   readonly #closing = new AbortController();
-  #wake = (): void => undefined;
+  #endSleep = (): void => undefined;
   #running: Promise<unknown> | undefined;
 
   constructor(options: WorkerOptions) {
@@ -75,13 +76,23 @@ export class DeliveryWorker {
   }
 
   start(): void {
-    this.#running ??= Promise.all([this.#run(), this.#watch()]);
+    this.#running ??= this.#run();
+  }
+
+  /** Looks for deliveries that are due. Call after additions. */
+  wake(): void {
+    this.#endSleep();
+  }
+
+  get #scope(): DeliveryScope {
+    const { operators, subscriber } = this.#options;
+    return { targets: [...operators.keys()], hasSubscribers: subscriber !== undefined };
   }
 
   /** Tries once more what is due now, `graceMs` in total. The rest stays in the store, for the next server. */
   async close(graceMs: number): Promise<void> {
     this.#closing.abort();
-    this.#wake();
+    this.wake();
     if (!this.#running) return;
     const late = new AbortController();
     await Promise.race([this.#sendLast(), pause(graceMs, late.signal)]);
@@ -97,23 +108,11 @@ export class DeliveryWorker {
     await this.#queue.idle();
   }
 
-  async #watch(): Promise<void> {
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
-      try {
-        for await (const _ of this.#options.feed.changes(signal)) this.#wake();
-        return;
-      } catch (error) {
-        await this.#pauseAfter(error);
-      }
-    }
-  }
-
   async #run(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       // Created before the look, so that no change during the look is missed.
-      const changed = new Promise<void>((resolve) => (this.#wake = resolve));
+      const changed = new Promise<void>((resolve) => (this.#endSleep = resolve));
       try {
         const waitMs = await this.#take();
         await this.#sleep(waitMs, changed);
@@ -125,16 +124,15 @@ export class DeliveryWorker {
 
   /** Takes what is due and begins to send it. Resolves with the time until more is due, ms; `undefined` if nothing waits. */
   async #take(): Promise<number | undefined> {
-    const { operators, outbox, timeoutMs } = this.#options;
-    const targets = [...operators.keys()];
+    const { outbox, timeoutMs } = this.#options;
     for (;;) {
       const limit = this.#queue.free;
       // Continues once a slot is free, since `#deliver` wakes the loop.
       if (limit === 0) return undefined;
       const holdMs = this.#queue.rounds * timeoutMs + HOLD_MARGIN_MS;
-      const taken = await outbox.take({ targets, limit, holdMs });
+      const taken = await outbox.take({ ...this.#scope, except: this.#queue.full, limit, holdMs });
       for (const delivery of taken) this.#queue.add(delivery.target, delivery);
-      if (taken.length < limit) return outbox.dueInMs(targets);
+      if (taken.length < limit) return this.#queue.full.length > 0 ? FULL_LOOK_MS : outbox.dueInMs(this.#scope);
     }
   }
 
@@ -166,7 +164,7 @@ export class DeliveryWorker {
         error: messageOf(error),
       });
     } finally {
-      this.#wake();
+      this.wake();
     }
   }
 

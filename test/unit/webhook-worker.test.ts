@@ -10,6 +10,7 @@ import { memoryStore } from "../kit/store/memory.ts";
 
 const KEY = Buffer.from("a key of the tests, 32 bytes xx.");
 const SESSION = "session-1";
+const ONE = { targets: ["one"], hasSubscribers: false, except: [] };
 
 interface Got {
   readonly id: string;
@@ -48,10 +49,12 @@ class Scene {
 
   async add(...deliveries: Partial<NewDelivery>[]): Promise<void> {
     const whole = { target: "one", messageId: "msg_1", eventId: 1, name: "turn.ended" };
-    await this.store.outbox.add(
+    const { outbox } = this.store;
+    await outbox.add(
       SESSION,
       deliveries.map((each) => ({ ...whole, until: this.clock.tick() + 86_400_000, ...each })),
     );
+    for (const worker of this.#workers) worker.wake();
   }
 
   /** Sends to a path named like the target. */
@@ -64,7 +67,6 @@ class Scene {
     const { outbox = this.store.outbox, receiver = this.receiver, timeoutMs = 5_000 } = over;
     const worker = new DeliveryWorker({
       outbox,
-      feed: this.store.feed,
       log: { debug: () => undefined, warn: () => undefined },
       operators: new Map(["one", "two"].map((target) => [target, receiver])),
       subscriber: undefined,
@@ -80,7 +82,7 @@ class Scene {
   }
 
   async dueInMs(): Promise<number | undefined> {
-    return this.store.outbox.dueInMs(["one", "two"]);
+    return this.store.outbox.dueInMs({ targets: ["one", "two"], hasSubscribers: false });
   }
 
   async isDueWithin(from: number, to: number): Promise<boolean> {
@@ -141,7 +143,7 @@ describe("the worker of webhooks", () => {
     scene = await Scene.begin();
     await scene.add({});
     // Takes the delivery as a server does that is killed before it sends.
-    await scene.store.outbox.take({ targets: ["one"], limit: 1, holdMs: 30_000 });
+    await scene.store.outbox.take({ ...ONE, limit: 1, holdMs: 30_000 });
     const worker = scene.start();
     await worker.close(1_000);
     expect(scene.got).toEqual([]);

@@ -77,6 +77,14 @@ export type DeliveryResult =
   | { readonly is: "retry"; readonly afterMs: number; readonly fault: DeliveryFault }
   | { readonly is: "abandoned"; readonly fault: DeliveryFault };
 
+/** Deliveries that a server sends. */
+export interface DeliveryScope {
+  /** Targets of the operator. */
+  readonly targets: readonly string[];
+  /** True for all subscriptions, too. */
+  readonly hasSubscribers: boolean;
+}
+
 /**
  * Webhooks of all servers of the store: subscriptions, and messages on their way. An append adds a delivery for each subscription
  * that its feed entries match, in the same transaction.
@@ -102,16 +110,14 @@ export interface Outbox {
   /** Removes a delivery that is no longer wanted. */
   withdraw(sessionId: string, target: string, messageId: string): Promise<void>;
   /**
-   * Takes due deliveries of living subscriptions and of the operator's `targets`, oldest first. Nobody else gets them for
-   * `holdMs`; without a result by then, they are due again.
+   * Takes due deliveries of the scope, oldest first, but none to targets in `except`, which have enough under way. Nobody else
+   * gets them for `holdMs`; without a result by then, they are due again.
    */
-  take(query: {
-    readonly targets: readonly string[];
-    readonly limit: number;
-    readonly holdMs: number;
-  }): Promise<Delivery[]>;
-  /** Time until the next delivery is due, ms; `undefined` if none waits. */
-  dueInMs(targets: readonly string[]): Promise<number | undefined>;
+  take(
+    query: DeliveryScope & { readonly except: readonly string[]; readonly limit: number; readonly holdMs: number },
+  ): Promise<Delivery[]>;
+  /** Time until the next delivery of the scope is due, ms; `undefined` if none waits. */
+  dueInMs(scope: DeliveryScope): Promise<number | undefined>;
   /** Records a result. Resolves with the end of the delivery: `retry`, or how it ended; `gone` if it was withdrawn meanwhile. */
   settle(delivery: Delivery, result: DeliveryResult): Promise<"retry" | "delivered" | "abandoned" | "gone">;
 }

@@ -9,9 +9,9 @@ import { cursorColumns, deliveryColumns, filterColumns, type UseDatabase } from 
 
 const NOW = "(SELECT now_ms())";
 const LIVING = `expires_at > ${NOW}`;
-/** $1 targets of the operator, $2 this node. */
+/** $1 targets of the operator, $2 this node, $3 true for all subscriptions. */
 const MAY_TAKE = `until > ${NOW} AND (node IS NULL OR node = $2)
-  AND (target = ANY($1::text[]) OR target IN (SELECT id FROM subscriptions WHERE ${LIVING}))`;
+  AND (target = ANY($1::text[]) OR $3 AND target IN (SELECT id FROM subscriptions WHERE ${LIVING}))`;
 const FEED_ID = `(SELECT value FROM meta WHERE key = 'feed') AS "feedId"`;
 const NONE = "ARRAY[]::bigint[]";
 
@@ -30,8 +30,8 @@ const sql = {
   add: `SELECT add_to_feed(ARRAY[1], $1, ${NONE}, ${NONE}::integer[], ${NONE}::text[], ${NONE}, $2, $3, $4, $5, $6, $7, $8)`,
   withdraw: "DELETE FROM deliveries WHERE target = $1 AND message_id = $2",
   take: `WITH due AS MATERIALIZED (SELECT n FROM deliveries WHERE due_at <= ${NOW} AND ${MAY_TAKE}
-      ORDER BY n LIMIT $3 FOR UPDATE SKIP LOCKED),
-    taken AS (UPDATE deliveries d SET due_at = ${NOW} + $4, attempts = attempts + 1 FROM due WHERE d.n = due.n RETURNING d.*)
+      AND target <> ALL($6::text[]) ORDER BY n LIMIT $4 FOR UPDATE SKIP LOCKED),
+    taken AS (UPDATE deliveries d SET due_at = ${NOW} + $5, attempts = attempts + 1 FROM due WHERE d.n = due.n RETURNING d.*)
     SELECT n, target, message_id AS "messageId", session_id AS "sessionId", event_id AS "eventId", name, seq,
       attempts - 1 AS attempts, until, ${FEED_ID}, (SELECT min(o.seq) FROM deliveries o
         WHERE o.target = taken.target AND o.n <> taken.n AND o.until > ${NOW}) AS before
@@ -66,12 +66,13 @@ export function databaseOutbox(use: UseDatabase, { nodeId, onAdded }: { nodeId: 
       onAdded();
     },
     withdraw: async (_, target, messageId) => use(async (db) => db.run(sql.withdraw, [target, messageId])),
-    take: async ({ holdMs, limit, targets }) => {
-      const rows = await use(async (db) => db.all(sql.take, Taken, [targets, nodeId, limit, holdMs]));
+    take: async ({ except, hasSubscribers, holdMs, limit, targets }) => {
+      const values = [targets, nodeId, hasSubscribers, limit, holdMs, except];
+      const rows = await use(async (db) => db.all(sql.take, Taken, values));
       return deliveriesOf(rows, rows[0]?.feedId ?? "");
     },
-    dueInMs: async (targets) => {
-      const due = await use(async (db) => db.get(sql.due, Due, [targets, nodeId]));
+    dueInMs: async ({ hasSubscribers, targets }) => {
+      const due = await use(async (db) => db.get(sql.due, Due, [targets, nodeId, hasSubscribers]));
       return typeof due?.ms === "number" ? Math.max(0, due.ms) : undefined;
     },
     settle: async (delivery, result) => use(async (db) => settle(db, delivery, result)),

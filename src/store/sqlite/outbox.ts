@@ -2,6 +2,7 @@ import { z } from "zod";
 import type {
   Delivery,
   DeliveryResult,
+  DeliveryScope,
   Outbox,
   Subscribed,
   Subscription,
@@ -16,7 +17,7 @@ import { addDeliveries, filterValues, MATCHING, readEnds, readFeed } from "./fee
 
 const LIVING = "expires_at > $now";
 const mayTake = `(target IN (SELECT value FROM json_each($targets))
-    OR target IN (SELECT id FROM subscriptions WHERE ${LIVING})) AND coalesce(node, $nodeId) = $nodeId`;
+    OR ($hasSubscribers AND target IN (SELECT id FROM subscriptions WHERE ${LIVING}))) AND coalesce(node, $nodeId) = $nodeId`;
 
 const sql = {
   find: `SELECT id, principal, name, session_id AS "sessionId", cwd, url, secret, former, former_until AS "formerUntil",
@@ -39,7 +40,8 @@ const sql = {
   waits: "SELECT min(seq) AS seq FROM deliveries WHERE target = $id AND until > $now",
   withdraw: "DELETE FROM deliveries WHERE target = $target AND message_id = $messageId",
   take: `UPDATE deliveries SET due_at = $now + $holdMs, attempts = attempts + 1 WHERE n IN
-      (SELECT n FROM deliveries WHERE due_at <= $now AND until > $now AND ${mayTake} ORDER BY n LIMIT $limit)
+      (SELECT n FROM deliveries WHERE due_at <= $now AND until > $now AND ${mayTake}
+        AND target NOT IN (SELECT value FROM json_each($except)) ORDER BY n LIMIT $limit)
     RETURNING target, message_id AS "messageId", session_id AS "sessionId", event_id AS "eventId", name, seq,
       attempts - 1 AS attempts, until, n, (SELECT min(o.seq) FROM deliveries o
         WHERE o.target = deliveries.target AND o.n <> deliveries.n AND o.until > $now) AS before`,
@@ -69,6 +71,12 @@ interface Access {
 }
 
 export function createOutbox({ nodeId, now, onAdded, read, write }: Access): Outbox {
+  const scopeValues = ({ hasSubscribers, targets }: DeliveryScope) => ({
+    now: now(),
+    nodeId: nodeId(),
+    targets: JSON.stringify(targets),
+    hasSubscribers: Number(hasSubscribers),
+  });
   return {
     subscribe: async (terms, given) => {
       const done = await write((db) => subscribe(db, terms, { ...given, now: now() }));
@@ -84,14 +92,14 @@ export function createOutbox({ nodeId, now, onAdded, read, write }: Access): Out
       onAdded();
     },
     withdraw: async (_, target, messageId) => write((db) => void db.run(sql.withdraw, { target, messageId })),
-    take: async ({ holdMs, limit, targets }) =>
+    take: async ({ except, holdMs, limit, ...scope }) =>
       write((db) => {
-        const values = { now: now(), holdMs, limit, nodeId: nodeId(), targets: JSON.stringify(targets) };
+        const values = { holdMs, limit, except: JSON.stringify(except), ...scopeValues(scope) };
         const { feedId } = readEnds(db);
         return deliveriesOf(db.all(sql.take, DeliveryRow, values), feedId);
       }, "immediate"),
-    dueInMs: async (targets) => {
-      const values = { now: now(), nodeId: nodeId(), targets: JSON.stringify(targets) };
+    dueInMs: async (scope) => {
+      const values = scopeValues(scope);
       const at = (await read((db) => db.get(sql.due, DueAt, values)))?.at ?? null;
       return at === null ? undefined : Math.max(0, at - values.now);
     },
