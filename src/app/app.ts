@@ -285,7 +285,8 @@ async function stopServing(serving: HttpServing, engine: Engine | undefined, { d
 async function endEngine(started: Running | undefined): Promise<void> {
   await started?.engine.stop(0);
   await started?.nodes?.stop();
-  await Promise.all([started?.engine.drain(), started?.approvers.close(APPROVERS_GRACE_MS)]);
+  const closing = [started?.approvers.close(APPROVERS_GRACE_MS), started?.webhooks.close()];
+  await Promise.all([started?.engine.drain(), ...closing]);
 }
 
 /** Time for approvers to receive the last messages, ms, while processes end. */

@@ -40,6 +40,7 @@ import type { Connection, Connections } from "./connections.ts";
 import { defaultVerification, processLimitsOf, unattendedOf, useOf } from "./engine-limits.ts";
 import type { NodeWatch } from "./node-watch.ts";
 import { connectionTerms, operatorOf } from "./operator.ts";
+import { startWebhooks, type Webhooks, withWakes } from "./webhooks.ts";
 
 /** Assembles engine, runtime, store and approvers. Loaded by the first tool call. */
 
@@ -76,6 +77,7 @@ export interface Running {
   readonly shims: Pick<Shims, "fallback" | "report"> | undefined;
   readonly startGuards: ClaudeRuntime["startGuards"];
   readonly approvers: Pick<StartedApprovers, "close">;
+  readonly webhooks: Pick<Webhooks, "close">;
   /** Set if several machines share the store, and this server runs sessions. */
   readonly nodes?: Pick<NodeWatch, "isDraining" | "stop"> | undefined;
 }
@@ -106,8 +108,11 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   fileAccess.onStuck = (paths) => log.warn("files or folders do not answer", { paths });
   const { config, depth } = settings;
   const confine = confinements(config);
-  const approvers = await startEngineApprovers(settings, parts, () => engine);
-  const store = withFollowers(parts.backend, [http, ...approvers.followers, requestAuditor(parts)]);
+  const backend = withWakes(parts.backend, () => webhooks.wake());
+  const approvers = await startEngineApprovers(settings, { ...parts, backend }, () => engine);
+  const outgoing = settings.runsNothing === true ? [] : approvers.outgoing;
+  const webhooks = await startWebhooks({ backend, outgoing, log });
+  const store = withFollowers(webhooks.store, [http, approvers.offers, requestAuditor(parts)]);
   const runtime = claudeRuntime({
     ...createClaude(settings, log),
     environments,
@@ -154,7 +159,7 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   });
   const { shims, spares, startGuards } = runtime;
   const termsOf: Running["termsOf"] = (connection) => connectionTerms(connection, { depth, bounds });
-  return { engine, termsOf, store, spares, shims, startGuards, approvers };
+  return { engine, termsOf, store, spares, shims, startGuards, approvers, webhooks };
 }
 
 /** Takes over shims of a former server, but only once this server holds the name, because the shims belong to the holder. */

@@ -1,4 +1,11 @@
-import type { Approver, ApproverHttp, ApproverPort, OfferVerbs, StartedApprover } from "../approvers/approver.ts";
+import type {
+  Approver,
+  ApproverHttp,
+  ApproverPort,
+  OfferVerbs,
+  OutgoingMessages,
+  StartedApprover,
+} from "../approvers/approver.ts";
 import { APPROVERS } from "../approvers/approvers.ts";
 import { Offers } from "../approvers/offers.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
@@ -14,7 +21,7 @@ export interface ApproverDependencies {
   readonly config: Config;
   readonly secrets: ReadonlyMap<ApproverName, string>;
   readonly version: string;
-  readonly store: Pick<SessionBackend, "log" | "rows">;
+  readonly store: Pick<SessionBackend, "log" | "nodeId" | "outbox" | "rows">;
   /** Must not be called during the start, because the engine does not exist yet. */
   readonly engine: () => OfferVerbs;
   readonly http: ApproverHttp | undefined;
@@ -24,7 +31,8 @@ export interface ApproverDependencies {
 }
 
 export interface StartedApprovers {
-  readonly followers: readonly { readonly onAppended: (sessionId: string, change: Append) => void }[];
+  readonly offers: { readonly onAppended: (sessionId: string, change: Append) => void } | undefined;
+  readonly outgoing: readonly OutgoingMessages[];
   /** Ends all approvers. Deliveries under way get up to `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
@@ -38,10 +46,9 @@ export async function startApprovers(dependencies: ApproverDependencies): Promis
   const ports = new Map(
     started.flatMap(({ name, port }): [ApproverName, ApproverPort][] => (port ? [[name, port]] : [])),
   );
-  const offers = new Offers({ ports, store, engine, log });
-  const followers = started.flatMap(({ onAppended }) => (onAppended ? [{ onAppended }] : []));
   return {
-    followers: ports.size === 0 ? followers : [offers, ...followers],
+    offers: ports.size === 0 ? undefined : new Offers({ ports, store, engine, log }),
+    outgoing: started.flatMap(({ outgoing }) => outgoing ?? []),
     close: async (graceMs) => void (await Promise.all(started.map(async ({ close }) => close?.(graceMs)))),
   };
 }

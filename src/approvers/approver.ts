@@ -4,8 +4,10 @@ import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { PermissionRequest, OpenRequest } from "../domain/permission.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
-import type { Append, Logger, SessionBackend } from "../engine/ports.ts";
+import type { Append, Delivery, Logger, NewDelivery, SessionBackend } from "../engine/ports.ts";
 import type { Audit } from "../tools/audit.ts";
+import type { Receiver } from "../webhooks/send.ts";
+import type { Outcome } from "../webhooks/worker.ts";
 
 /**
  * Answers requests of Claude Code. One entry of `APPROVERS` holds all facts about an approver: `--approvals`, the help text,
@@ -70,7 +72,7 @@ export interface ApproverParts {
   readonly isNamed: boolean;
   readonly secret: string | undefined;
   readonly version: string;
-  readonly store: Pick<SessionBackend, "log" | "rows">;
+  readonly store: Pick<SessionBackend, "log" | "nodeId" | "outbox" | "rows">;
   readonly http: ApproverHttp | undefined;
   /** Masks secrets in data that leaves the server. */
   readonly mask: (fields: JsonObject) => JsonObject;
@@ -82,16 +84,26 @@ export interface ApproverParts {
 export interface ApproverHttp {
   readonly publicUrl: string;
   /** Counts the outcome of a delivery. */
-  readonly countDelivery: (outcome: "delivered" | "failed" | "gone" | "dropped" | "obsolete") => void;
+  readonly countDelivery: (outcome: Outcome) => void;
 }
 
 export interface StartedApprover {
   /** Missing if the approver is only notified, not asked. */
   readonly port?: ApproverPort;
-  /** Called with each change that this server writes to a session, once durable. Never throws and never waits. */
-  readonly onAppended?: (sessionId: string, change: Append) => void;
+  /** Set if the approver's messages go through the outbox of the store. */
+  readonly outgoing?: OutgoingMessages;
   /** Stops the approver. Work in progress has `graceMs` to finish. */
   readonly close?: (graceMs: number) => Promise<void>;
+}
+
+/** Messages that the store keeps until they are delivered, by this server or by another with the same `target`. */
+export interface OutgoingMessages {
+  readonly target: string;
+  /** Returns the messages to store with a change, in the same transaction. Must not throw. */
+  readonly deliveriesOf: (sessionId: string, change: Append) => readonly NewDelivery[];
+  readonly receiver: Receiver;
+  /** Called with the end of each delivery by this server. */
+  readonly onSettled: (delivery: Delivery, outcome: Outcome) => void;
 }
 
 /** Carries requests to an approver (`offer`) and answers back (`Offered.answer`). */

@@ -46,8 +46,6 @@ const DEFAULTS = {
   sendMs: 30_000,
   /** Time without an open request after which a protocol session (2025 clients) is forgotten, ms. */
   idleClientMs: 3_600_000,
-  /** Maximum number of attempts per delivery of the webhook. */
-  notifyAttempts: 5,
   /** Delay before the second attempt, ms, ± 25 %. Each further delay is four times as long. */
   notifyRetryMs: 2_000,
   /** Time without a response after which an attempt has failed, ms. */

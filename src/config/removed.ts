@@ -35,7 +35,7 @@ const REPLACEMENTS: Readonly<Record<string, string>> = {
   sendMs: "a client that reads nothing for 30 s is cut off",
   idleClientMs: "a protocol session is forgotten after an hour without requests",
   notifyEvents: "all events are sent, and the receiver chooses by their type",
-  notifyAttempts: "a delivery is attempted 5 times",
+  notifyAttempts: "a delivery is attempted for a day",
   notifyRetryMs: "the second attempt comes after 2 s",
   notifyTimeoutMs: "an attempt fails after 10 s",
 };

@@ -4,6 +4,7 @@ import type {
   Append,
   Clock,
   Logger,
+  NewDelivery,
   Outbox,
   SessionBackend,
   SessionCounts,
@@ -202,4 +203,17 @@ export function withObserver(backend: SessionBackend, onAppended: OnAppended): S
       },
     },
   };
+}
+
+/** Returns the messages to the operator's webhook for a change. Must not throw. */
+export type DeliveriesOf = (sessionId: string, change: Append) => readonly NewDelivery[];
+
+/** Wraps a store to add messages to the changes written through it, in the same transaction. */
+export function withDeliveries(backend: SessionBackend, deliveriesOf: DeliveriesOf): SessionBackend {
+  const { log } = backend;
+  const append: SessionLog["append"] = async (lease, change) => {
+    const added = deliveriesOf(lease.sessionId, change);
+    return log.append(lease, { ...change, deliveries: [...(change.deliveries ?? []), ...added] });
+  };
+  return { ...backend, log: { ...log, append } };
 }

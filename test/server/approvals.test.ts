@@ -2,18 +2,23 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { constants } from "../kit/servers/constants.ts";
 import { toolCalls, decisions, FakeUser, writeCall } from "../kit/people/fake-user.ts";
 import { post, type HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { startReceiver, WITH_SECRET, type Delivery, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
+import {
+  LATE_RETRY,
+  startReceiver,
+  WITH_SECRET,
+  type Delivery,
+  type ReceiverServer,
+} from "../kit/clients/webhook-receiver.ts";
 import { stream } from "../kit/clients/streaming.ts";
 import { useWorld } from "../kit/world.ts";
 
 /** Tests the approval chain as a whole: approvers are asked in turn, and nobody out of turn can answer. */
 
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, eve: { scopes: ["read", "run"] } });
-const APPROVAL_CHAIN = "user,webhook,caller";
+const APPROVAL_CHAIN = "user,webhook:400000,caller";
 
 const world = useWorld({ agent: "stand-in" });
 let receiver: ReceiverServer;
@@ -33,7 +38,7 @@ async function start(approvals: string): Promise<HttpServer> {
   const rules = ["--allow-rules", "Bash(touch:*)", "--toolsets", "all"];
   return world.http({
     args: [...users.args, ...told, ...rules, "--approvals", approvals],
-    env: { ...WITH_SECRET, ...constants({ notifyAttempts: 1 }) },
+    env: { ...WITH_SECRET, ...LATE_RETRY },
   });
 }
 

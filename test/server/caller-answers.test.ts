@@ -1,11 +1,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { constants } from "../kit/servers/constants.ts";
 import { send, signIn } from "../kit/clients/console-client.ts";
 import { post, type HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
+import { LATE_RETRY, startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
 import { toolCalls, fillForm, FakeUser, writeCall } from "../kit/people/fake-user.ts";
 import { useWorld } from "../kit/world.ts";
 
@@ -24,10 +23,10 @@ let http: HttpServer;
 beforeAll(async () => {
   receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
   const told = ["--notify-url", receiver.url, "--no-attended"];
-  const approvalChain = ["--approvals", "user,webhook,console,caller", "--caller-approves", "edits"];
+  const approvalChain = ["--approvals", "user,webhook:400000,console,caller", "--caller-approves", "edits"];
   http = await world.http({
     args: [...users.args, ...told, ...approvalChain],
-    env: { ...WITH_SECRET, ...constants({ notifyAttempts: 1 }) },
+    env: { ...WITH_SECRET, ...LATE_RETRY },
   });
 });
 afterAll(async () => {

@@ -6,10 +6,14 @@ import { constants } from "../kit/servers/constants.ts";
 import type { Connection } from "../kit/clients/connection.ts";
 import { post, type HttpServer } from "../kit/servers/http-server.ts";
 import { namedUsers } from "../kit/servers/named-users.ts";
-import { ofType, startReceiver, WITH_SECRET, type ReceiverServer } from "../kit/clients/webhook-receiver.ts";
+import {
+  LATE_RETRY,
+  ofType,
+  startReceiver,
+  WITH_SECRET,
+  type ReceiverServer,
+} from "../kit/clients/webhook-receiver.ts";
 import { useWorld } from "../kit/world.ts";
-
-const APPROVAL_CHAIN = "webhook,caller";
 
 const world = useWorld({ agent: "stand-in" });
 let receiver: ReceiverServer;
@@ -20,12 +24,8 @@ interface NotifyingServer {
   readonly client: Connection;
 }
 
-const SOON = constants({ notifyAttempts: 2, notifyRetryMs: 50 });
-const LATE = constants({ notifyRetryMs: 3_600_000 });
-
-async function startNotifying(url: string, approvals = APPROVAL_CHAIN, args: string[] = []): Promise<NotifyingServer> {
-  const flags = ["--notify-url", url, "--approvals", approvals, ...args];
-  const http = await world.http({ args: flags, env: { ...WITH_SECRET, ...SOON } });
+async function startNotifying(url: string, args: readonly string[], env = LATE_RETRY): Promise<NotifyingServer> {
+  const http = await world.http({ args: ["--notify-url", url, ...args], env: { ...WITH_SECRET, ...env } });
   return { http, client: await http.connect() };
 }
 
@@ -60,7 +60,7 @@ describe("requests whose approver is the webhook", () => {
     audit = join(world.folder(), "audit.jsonl");
     receiver = await startReceiver();
     port = Number(new URL(receiver.url).port);
-    told = await startNotifying(receiver.url, APPROVAL_CHAIN, ["--audit-log", audit]);
+    told = await startNotifying(receiver.url, ["--approvals", "webhook:400000,caller", "--audit-log", audit]);
     await receiver.close();
   });
 
@@ -119,7 +119,8 @@ describe("requests whose approver is the webhook", () => {
 
   it("a request is sent when it reaches the webhook, not before; with no approver after the webhook, it is denied", async () => {
     receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
-    const { http } = await startNotifying(receiver.url, "user:1000,webhook");
+    const approvals = ["--approvals", "user:1000,webhook:3000"];
+    const { http } = await startNotifying(receiver.url, approvals, constants({ notifyRetryMs: 50 }));
     const client = await http.connect("modern", undefined, () => ({ action: "cancel" }));
     const { begin, file } = writing();
     const { sessionId } = await begin(client);
@@ -147,7 +148,7 @@ describe("POST /requests/{session}/{request}", () => {
     const url = "http://127.0.0.1:9/hook";
     // No receiver listens: the request stays with the webhook for as long as another attempt would be in time.
     const flags = ["--notify-url", url, "--approvals", "webhook:86400000,caller"];
-    http = await world.http({ args: [...flags, ...users.args], env: { ...WITH_SECRET, ...LATE } });
+    http = await world.http({ args: [...flags, ...users.args], env: { ...WITH_SECRET, ...LATE_RETRY } });
   });
 
   const as = (user: keyof typeof users.tokens) => ({ authorization: `Bearer ${users.tokens[user]}` });

@@ -7,9 +7,8 @@ import type { Settings } from "../approver.ts";
 
 /** Settings of the webhook, which is notified of requests and ended turns outside of any client. */
 
-/** Types of notices. */
-export const NOTICES = ["permission.asked", "question.asked", "turn.ended", "budget.reached"] as const;
-export type NoticeType = (typeof NOTICES)[number];
+export const NoticeType = z.enum(["permission.asked", "question.asked", "turn.ended", "budget.reached"]);
+export type NoticeType = z.infer<typeof NoticeType>;
 
 /** Key that signs deliveries. Not a flag, because every user of the machine can see arguments of processes. */
 export const NOTIFY_SECRET_VARIABLE = "CLAUDE_CODE_MCP_NOTIFY_SECRET";

@@ -60,7 +60,7 @@ function webhookMetrics(registry: Registry) {
   return {
     deliveries: make.counter(
       "webhook_deliveries_total",
-      "Webhook deliveries by outcome: delivered, failed, gone (410), dropped, obsolete (answered meanwhile).",
+      "Webhook deliveries by outcome: delivered, failed, gone (410), obsolete (answered meanwhile).",
       ["outcome"],
     ),
   };
@@ -195,7 +195,7 @@ function beginAtZero({ deliveries, exits, refusals, tokens, turns }: Instruments
 }
 
 /** Outcomes of a webhook delivery. */
-const DELIVERIES = ["delivered", "failed", "gone", "dropped", "obsolete"] as const;
+const DELIVERIES = ["delivered", "failed", "gone", "obsolete"] as const;
 export type Delivery = (typeof DELIVERIES)[number];
 
 /** Reasons to refuse a request. */

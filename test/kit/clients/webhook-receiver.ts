@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { Webhook } from "standardwebhooks";
 import { z } from "zod";
+import { constants } from "../servers/constants.ts";
 
 /** Receiver of the webhook on loopback; verifies deliveries with the library that real receivers use. */
 
@@ -9,6 +10,9 @@ export const SECRET = `whsec_${Buffer.from("the secret of these tests, 32 by").t
 
 /** Environment of a server with `SECRET`. */
 export const WITH_SECRET = { CLAUDE_CODE_MCP_NOTIFY_SECRET: SECRET };
+
+/** Environment of a server whose second attempt comes after 450 s or more: too late for an approver `webhook:400000`. */
+export const LATE_RETRY = constants({ notifyRetryMs: 3_600_000 });
 
 const Payload = z.looseObject({
   id: z.string(),
