@@ -127,6 +127,9 @@ function combineLogs(
 async function* either(stores: readonly SessionBackend[], signal: AbortSignal): AsyncGenerator<void, void> {
   const readers = stores.map(({ feed }) => feed.changes(signal)[Symbol.asyncIterator]());
   const next = async (at: number) => ({ at, isOver: (await readers[at]?.next())?.done !== false });
+  const begun = await Promise.all(readers.map(async (_, at) => next(at)));
+  if (begun.some(({ isOver }) => isOver)) return;
+  yield;
   const pending = readers.map(async (_, at) => next(at));
   for (;;) {
     const { at, isOver } = await Promise.race(pending);

@@ -5,5 +5,6 @@ storeSuite("memory", async () => {
   let now = 1_000_000;
   const store = memoryStore({ tick: () => now });
   const advance = (ms: number): void => void (now += ms);
-  return Promise.resolve({ connect: (nodeId) => store.connect(nodeId), advance, close: async () => Promise.resolve() });
+  const close = async () => Promise.resolve();
+  return Promise.resolve({ connect: (nodeId) => store.connect(nodeId), advance, time: () => now, close });
 });

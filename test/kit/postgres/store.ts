@@ -50,6 +50,8 @@ export class PostgresStore implements StoreUnderTest {
     await this.query(`CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql AS 'SELECT ${clock}'`);
   };
 
+  time = (): number => Date.now() + this.now - 1_000_000;
+
   /** Lets the lease of one node run out, as if the node had not renewed it. */
   expireLease = async (nodeId: string): Promise<void> => {
     await this.query(`UPDATE nodes SET renewed_at = 0, expires_at = 1 WHERE id = '${nodeId}'`);

@@ -54,6 +54,8 @@ export class StoreFile {
 
   advance = (ms: number): void => void (this.now += ms);
 
+  time = (): number => this.now + this.setBy;
+
   close = async (): Promise<void> => {
     await Promise.all(this.#nodes.map(async (node) => node.close()));
     await rm(this.folder, { recursive: true, force: true });

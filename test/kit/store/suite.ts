@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, describe } from "vitest";
 import { endTests } from "./suite-ends.ts";
+import { feedTests } from "./suite-feed.ts";
 import { inboxTests } from "./suite-inbox.ts";
 import { leaseTests } from "./suite-leases.ts";
 import { ledgerTests } from "./suite-ledger.ts";
 import { logTests } from "./suite-log.ts";
+import { deliveryTests } from "./suite-deliveries.ts";
 import { rowTests } from "./suite-rows.ts";
+import { subscriptionTests } from "./suite-subscriptions.ts";
 import { type StoreUnderTest, World } from "./vocabulary.ts";
 
 /** The contract of every implementation of `SessionBackend`. No test sleeps: each waits for an event. */
@@ -16,6 +19,7 @@ export function storeSuite(name: string, make: () => Promise<StoreUnderTest>): v
     afterEach(async () => made?.store.close());
 
     const world = (): World => made!;
-    for (const part of [rowTests, leaseTests, logTests, ledgerTests, inboxTests, endTests]) part(world);
+    const storing = [rowTests, leaseTests, logTests, ledgerTests, inboxTests, endTests];
+    for (const part of [...storing, feedTests, subscriptionTests, deliveryTests]) part(world);
   });
 }

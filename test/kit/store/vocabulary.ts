@@ -11,6 +11,8 @@ export interface StoreUnderTest {
   connect(nodeId: string): Promise<SessionBackend> | SessionBackend;
   /** Lets `ms` pass on the clock of the leases. */
   advance(ms: number): Promise<void> | void;
+  /** Present time of the store, ms since the epoch. */
+  time(): number;
   close(): Promise<void>;
 }
 
@@ -26,6 +28,8 @@ export const failed: SessionState = { ...initialState(T0), lastOutcome: "lost" }
 
 export const range = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, n) => from + n);
 export const notice = (message: string): SessionEvent => ({ type: "notice", data: { kind: "warning", message } });
+/** Event of the feed, as `session.waits`. */
+export const waits = (message = ""): SessionEvent => ({ type: "notice", data: { kind: "waiting", message } });
 export const notices = (from: number, to: number): SessionEvent[] => range(from, to).map((n) => notice(String(n)));
 export const prompt = (text: string): SessionEvent => ({ type: "prompt.queued", data: { promptId: "p", text } });
 export const command = (by = "x"): Command => ({
