@@ -95,6 +95,8 @@ describePostgres("the feed on PostgreSQL", () => {
     const first = write(a, one, [waits()]);
     await waitForWaiting(1);
     await write(b, two, [{ type: "notice", data: { kind: "warning", message: "" } }]);
+    const read = async ({ sessionId }: Lease) => b.log.read(sessionId, 1, 9);
+    expect([await read(one), await read(two)]).toMatchObject([[], [{ id: 1 }]]);
     await release();
     await first;
   });
