@@ -16,8 +16,9 @@ beforeEach(async () => {
 afterEach(async () => store.close());
 
 const WAITS = { principal: "local", name: "session.waits", filter: {} } as const;
+const SCOPE = { targets: ["operator"], hasSubscribers: true };
 const message = (messageId: string): NewDelivery => ({ target: "operator", messageId, eventId: 1, name: "asked" });
-const take = async (by: SessionBackend, limit = 9) => by.outbox.take({ targets: ["operator"], limit, holdMs: 60_000 });
+const take = async (by: SessionBackend, limit = 9) => by.outbox.take({ ...SCOPE, except: [], limit, holdMs: 60_000 });
 
 async function countRows(): Promise<unknown> {
   const database = await openDatabase(store.file);
@@ -44,7 +45,7 @@ it("a session kept in memory has no item in the feed, and its deliveries are sen
   await woken;
   expect(await node.feed.read({ ...WAITS, after: cursor, limit: 9 })).toMatchObject({ items: [], cursor });
   expect(await countRows()).toEqual({ feed: 0, deliveries: 0 });
-  expect([await take(store.connect("other")), await node.outbox.dueInMs(["operator"])]).toEqual([[], 0]);
+  expect([await take(store.connect("other")), await node.outbox.dueInMs(SCOPE)]).toEqual([[], 0]);
   const [taken] = await take(node, 1);
   expect(taken).toMatchObject({ messageId: "m1", sessionId: id });
   expect(await node.outbox.settle(taken!, { is: "delivered" })).toBe("delivered");

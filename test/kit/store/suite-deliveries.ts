@@ -1,11 +1,17 @@
 import { expect, it } from "vitest";
-import { type Delivery, FencedError, type NewDelivery, type SubscriptionTerms } from "../../../src/engine/ports.ts";
+import {
+  type Delivery,
+  type DeliveryScope,
+  FencedError,
+  type NewDelivery,
+  type SubscriptionTerms,
+} from "../../../src/engine/ports.ts";
 import { iterator, never, range, waits, type World, write } from "./vocabulary.ts";
 
 /** Tests of deliveries to webhooks. */
 
 const [MINUTE_MS, DAY_MS] = [60_000, 86_400_000];
-const TARGETS = ["operator"];
+const SCOPE = { targets: ["operator"], hasSubscribers: true };
 const WAITS = { principal: "local", name: "session.waits", filter: {} } as const;
 const TERMS = { ...WAITS, url: "https://example.com", secret: "whsec_1" };
 const TIMEOUT = { is: "retry", fault: "timeout" } as const;
@@ -24,7 +30,7 @@ export function deliveryTests(world: () => World): void {
     ...over,
   });
   const take = async (node = world().b, limit = 100): Promise<Delivery[]> =>
-    node.outbox.take({ targets: TARGETS, limit, holdMs: MINUTE_MS });
+    node.outbox.take({ ...SCOPE, except: [], limit, holdMs: MINUTE_MS });
   const idsOf = (taken: readonly Delivery[]): string[] => taken.map(({ messageId }) => messageId);
   const appendWith = async (deliveries: NewDelivery[], lease: Awaited<ReturnType<World["createOwned"]>>["lease"]) => {
     const { a, store } = world();
@@ -66,7 +72,7 @@ export function deliveryTests(world: () => World): void {
     const { b, createOwned } = world();
     const { id, lease } = await createOwned();
     await expect(appendWith([message("m1")], { ...lease, epoch: 0 })).rejects.toThrow(FencedError);
-    expect([await take(), await b.outbox.dueInMs(TARGETS)]).toEqual([[], undefined]);
+    expect([await take(), await b.outbox.dueInMs(SCOPE)]).toEqual([[], undefined]);
     await appendWith(
       [message("m1"), message("m2", { eventId: 7, name: "ended" }), message("m2", { name: "last" })],
       lease,
@@ -78,14 +84,24 @@ export function deliveryTests(world: () => World): void {
     expect(await take()).toEqual([]);
   });
 
-  it("a node without the targets of the operator takes none of the operator's deliveries", async () => {
-    const { a, b } = world();
-    await a.outbox.add("s", [message("m1")]);
-    expect([await b.outbox.dueInMs([]), await b.outbox.take({ targets: ["x"], limit: 9, holdMs: 1 })]).toEqual([
-      undefined,
-      [],
+  it("a node takes deliveries of its scope only, and none to a target that has enough under way", async () => {
+    const { a, b, createOwned, store } = world();
+    const { id, lease } = await createOwned();
+    await subscribe("s1");
+    await write(a, lease, [waits()], store.time());
+    await a.outbox.add("s", [message("m1"), message("m2", { target: "other" })]);
+    const takeOf = async (scope: Partial<DeliveryScope>, except: string[] = []) =>
+      idsOf(await b.outbox.take({ targets: [], hasSubscribers: false, ...scope, except, limit: 9, holdMs: MINUTE_MS }));
+    expect([
+      await b.outbox.dueInMs({ targets: ["x"], hasSubscribers: false }),
+      await takeOf({ targets: ["x"] }),
+    ]).toEqual([undefined, []]);
+    expect(await takeOf({ targets: ["operator"], hasSubscribers: true }, ["operator", "s1"])).toEqual([]);
+    expect([await b.outbox.dueInMs(SCOPE), await takeOf({ targets: ["operator"] })]).toEqual([0, ["m1"]]);
+    expect([await takeOf({ hasSubscribers: true }), await takeOf({ targets: ["other"] })]).toEqual([
+      [`${id}_1`],
+      ["m2"],
     ]);
-    expect([await b.outbox.dueInMs(TARGETS), idsOf(await take())]).toEqual([0, ["m1"]]);
   });
 
   it("a delivery without a result is due again after the hold, with its attempt counted", async () => {
@@ -96,7 +112,7 @@ export function deliveryTests(world: () => World): void {
     );
     expect(idsOf(await take(a, 2))).toEqual(["m1", "m2"]);
     expect(idsOf(await take(b))).toEqual(["m3"]);
-    const due = (await b.outbox.dueInMs(TARGETS))!;
+    const due = (await b.outbox.dueInMs(SCOPE))!;
     expect([due > 0, due <= MINUTE_MS, await take(a)]).toEqual([true, true, []]);
     await store.advance(MINUTE_MS);
     expect((await take(b)).map(({ attempts, messageId }) => [messageId, attempts])).toEqual([
@@ -118,13 +134,13 @@ export function deliveryTests(world: () => World): void {
     expect(await b.outbox.settle(three!, { is: "abandoned", fault: "http_4xx" })).toBe("abandoned");
     expect(await b.outbox.settle(four!, { ...TIMEOUT, afterMs: 2 * DAY_MS })).toBe("abandoned");
     await store.advance(5 * MINUTE_MS);
-    expect([await take(), (await b.outbox.dueInMs(TARGETS))! > 4 * MINUTE_MS]).toEqual([[], true]);
+    expect([await take(), (await b.outbox.dueInMs(SCOPE))! > 4 * MINUTE_MS]).toEqual([[], true]);
     await store.advance(5 * MINUTE_MS);
     expect(await take()).toMatchObject([{ messageId: "m2", attempts: 1 }]);
     await a.outbox.withdraw("s", "operator", "m2");
     await a.outbox.withdraw("s", "operator", "none");
     expect(await b.outbox.settle(two!, { ...TIMEOUT, afterMs: 1 })).toBe("gone");
-    expect([await b.outbox.settle(two!, { is: "delivered" }), await b.outbox.dueInMs(TARGETS)]).toEqual([
+    expect([await b.outbox.settle(two!, { is: "delivered" }), await b.outbox.dueInMs(SCOPE)]).toEqual([
       "gone",
       undefined,
     ]);
@@ -155,7 +171,7 @@ export function deliveryTests(world: () => World): void {
     const woken = changes.next();
     await a.outbox.add("s", [message("m1", { nodeId: "a", until }), message("m2", { nodeId: "b", until })]);
     await woken;
-    expect([await b.outbox.dueInMs(TARGETS), idsOf(await take(b)), await b.outbox.dueInMs(TARGETS)]).toEqual([
+    expect([await b.outbox.dueInMs(SCOPE), idsOf(await take(b)), await b.outbox.dueInMs(SCOPE)]).toEqual([
       0,
       ["m2"],
       expect.any(Number) as number,
@@ -192,7 +208,7 @@ export function deliveryTests(world: () => World): void {
     await store.advance(DAY_MS - 2 * MINUTE_MS);
     expect(await take()).toHaveLength(2);
     await store.advance(2 * MINUTE_MS);
-    expect([await take(), await b.outbox.dueInMs(TARGETS)]).toEqual([[], undefined]);
+    expect([await take(), await b.outbox.dueInMs(SCOPE)]).toEqual([[], undefined]);
     await b.maintenance.purge({ before: 0, statuses: [], limit: 1 });
     const late = { ...message("day"), sessionId: "s", until: 0, attempts: 1 };
     expect(await a.outbox.settle(late, { is: "delivered" })).toBe("gone");

@@ -9,6 +9,7 @@ const GRACE_MS = 600_000;
 const LIMITS = { total: 5, perPrincipal: 3 };
 const FEED = { principal: "local", name: "session.waits", filter: {} } as const;
 const WAITS: FeedQuery = { ...FEED, limit: 1 };
+const SCOPE = { targets: [], hasSubscribers: true, except: [] };
 const TERMS = { ...FEED, url: "https://example.com/é", secret: "whsec_1" };
 
 /** Makes the terms of subscriptions, and subscribes at node b. */
@@ -28,7 +29,7 @@ function useSubscriptions(world: () => World) {
   };
   /** Returns the ids of the events that wait for a subscription. */
   const waiting = async (id: string): Promise<number[]> => {
-    const taken = await world().a.outbox.take({ targets: [], limit: 100, holdMs: HOUR_MS });
+    const taken = await world().a.outbox.take({ ...SCOPE, limit: 100, holdMs: HOUR_MS });
     return taken.filter(({ target }) => target === id).map(({ eventId }) => eventId);
   };
   return { terms, tryTo, subscribe, waiting };
@@ -52,7 +53,7 @@ export function subscriptionTests(world: () => World): void {
       false,
       undefined,
     ]);
-    expect([await waiting("s2"), await b.outbox.dueInMs([])]).toEqual([[], undefined]);
+    expect([await waiting("s2"), await b.outbox.dueInMs(SCOPE)]).toEqual([[], undefined]);
   });
 
   it("a URL counts as verified for the principal who has a living subscription with it", async () => {
@@ -95,7 +96,7 @@ export function subscriptionTests(world: () => World): void {
     await subscribe({ ...terms("s1"), secret: "whsec_2" });
     await write(a, lease, [waits()], store.time());
     await store.advance(2 * HOUR_MS);
-    expect([await a.outbox.find("s1"), await b.outbox.dueInMs([]), await waiting("s1")]).toEqual([
+    expect([await a.outbox.find("s1"), await b.outbox.dueInMs(SCOPE), await waiting("s1")]).toEqual([
       undefined,
       undefined,
       [],
@@ -143,7 +144,7 @@ export function subscriptionTests(world: () => World): void {
     expect([filtered.isTruncated, filtered.cursor]).toEqual([false, items[1]!.cursor]);
     const recent = await subscribe(terms("s3", { filter: { cwd: "/repo" } }), { after: start, since: 15 });
     expect(recent.isTruncated).toBe(true);
-    const taken = await a.outbox.take({ targets: [], limit: 9, holdMs: HOUR_MS });
+    const taken = await a.outbox.take({ ...SCOPE, limit: 9, holdMs: HOUR_MS });
     expect(taken.map(({ eventId, messageId, sessionId, target }) => [target, sessionId, eventId, messageId])).toEqual([
       ["s1", one.id, 1, `${one.id}_1`],
       ["s1", one.id, 2, `${one.id}_2`],
