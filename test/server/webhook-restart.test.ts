@@ -33,9 +33,9 @@ async function start(store: string, args: readonly string[] = [], env: Record<st
 }
 
 /** Runs a turn to its end. */
-async function runTurn(client: Connection): Promise<string> {
-  const prompt = scriptTag([{ text: "Done." }]);
-  const { result, sessionId } = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+async function runTurn(client: Connection, options: object = {}): Promise<string> {
+  const given = { prompt: scriptTag([{ text: "Done." }]), cwd: world.folder(), waitMs: 40_000, ...options };
+  const { result, sessionId } = await client.call("claude_code", given);
   expect(result).toMatchObject({ result: "Done." });
   return sessionId;
 }
@@ -110,13 +110,14 @@ describe("messages that a server leaves", () => {
 });
 
 describe("servers of one store", () => {
-  it("two servers with one URL deliver each message once; a server without the URL leaves none for them", async () => {
+  it("two servers with one URL deliver each message once, with `persistSession: false` too; a server without it leaves none", async () => {
     receiver = await startReceiver();
     const store = storeOf();
     const without = await world.http({ args: ["--store", store] });
     const [one, two] = [await start(store), await start(store)];
     await runTurn(await without.connect());
-    const sessions = await Promise.all([one, two, one, two].map(async ({ client }) => runTurn(client)));
+    const unsaved = runTurn(one.client, { advanced: { persistSession: false } });
+    const sessions = await Promise.all([unsaved, ...[one, two, two].map(async ({ client }) => runTurn(client))]);
     for (const _ of sessions) await receiver.next();
     await Promise.all([one.http.close(), two.http.close()]);
     expect(receiver.got).toHaveLength(sessions.length);
