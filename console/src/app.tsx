@@ -6,9 +6,11 @@ import { KeyHelp } from "./frame/key-help.tsx";
 import { CurrentView } from "./frame/current-view.tsx";
 import { listen, requests } from "./state/live.ts";
 import { isSignedOut, me } from "./state/me.ts";
+import { RequestView } from "./views/request.tsx";
 import { SignInView } from "./views/sign-in.tsx";
 import { displayLine } from "./parts/text.ts";
 import { dropNotices, notices } from "./state/notices.ts";
+import { isAlone } from "./state/request-page.ts";
 import { route } from "./state/route.ts";
 import { viewTitle } from "./state/title.ts";
 import { isViewName, VIEWS } from "./state/views.ts";
@@ -16,6 +18,10 @@ import { classNames } from "./parts/class-names.ts";
 import styles from "./frame/frame.module.css";
 
 export function App() {
+  return isAlone ? <RequestView /> : <Console />;
+}
+
+function Console() {
   const who = me.value;
   const isKnown = who !== undefined;
   // Restarts `listen` for each user, so that a new sign-in gets its own stream.

@@ -20,7 +20,7 @@ import type { ServerFactory } from "../mcp/http-endpoint.ts";
 import { createMcpServer } from "../mcp/mcp-server.ts";
 import { serveOverStdio, type StdioOptions } from "../mcp/stdio.ts";
 import type { Audit } from "../tools/audit.ts";
-import { clientOptions, messageChecks, preload } from "./client-options.ts";
+import { clientOptions, messageChecks, preload, withLinks } from "./client-options.ts";
 import { Connections, type Connection } from "./connections.ts";
 import { type RecordSettings, createEnvironments } from "./environments.ts";
 import { LazyStart } from "./lazy-start.ts";
@@ -261,7 +261,8 @@ async function startHttp(
 ): Promise<HttpServing> {
   const { serveOverHttp } = await import("./http.ts");
   // `leaving` does not apply: an HTTP client ends with its protocol session.
-  const own: ServerFactory = (context) => createMcpServer({ ...options, leaving: undefined }, context);
+  const own: HttpParts["factory"] = (links) => (context) =>
+    createMcpServer({ ...withLinks(options, links), leaving: undefined }, context);
   return serveOverHttp({
     ...parts,
     ...messageChecks(options),
@@ -270,7 +271,7 @@ async function startHttp(
     local,
     version,
     allowsBypass: () => bypass.isAllowed(),
-    ...(factory ? { factory } : { factory: own, following: options.following }),
+    ...(factory ? { factory: () => factory } : { factory: own, following: options.following }),
   });
 }
 

@@ -208,6 +208,11 @@ function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessE
   return secret === "" ? undefined : secret;
 }
 
+/** Returns options for clients that get `links`. */
+export function withLinks({ deps, ...options }: ServerOptions, links: ToolDeps["links"]): ServerOptions {
+  return { ...options, deps: async () => ({ ...(await deps()), links }) };
+}
+
 /** Loads all modules of the first calls, except the Agent SDK. Files of this program may be deleted afterwards. */
 export async function preload(): Promise<void> {
   await Promise.all([

@@ -7,12 +7,13 @@ import { profilesOf } from "../config/profiles.ts";
 import type { Config } from "../config/schema.ts";
 import { startFolder } from "../config/start-folder.ts";
 import { createConsoleApi } from "../console/api.ts";
-import { CONSOLE } from "../domain/approvals/answer-source.ts";
+import { CONSOLE, USER } from "../domain/approvals/answer-source.ts";
 import type { Logger } from "../engine/ports.ts";
+import type { RequestLinks } from "../console/request-links.ts";
 import { mountConsole } from "../console/routes.ts";
 import { createPage } from "../console/page.ts";
 import type { HttpAppOptions } from "../http/http-app.ts";
-import { createRequestEndpoint } from "../http/permission-requests.ts";
+import { createRequestEndpoint, type RequestsOptions } from "../http/permission-requests.ts";
 import type { LazyStart } from "./lazy-start.ts";
 import type { Audit } from "../tools/audit.ts";
 
@@ -24,6 +25,8 @@ export interface ConsoleParts {
   readonly sessions: LazyStart<Running, OverHttp>;
   readonly allowsBypass: () => boolean;
   readonly publicUrl: () => string;
+  /** `undefined` if clients get no links to requests. */
+  readonly links: RequestLinks | undefined;
   /** Aborts on `refuseNew`, before the server stops. */
   readonly leaving: AbortSignal;
   readonly audit: Audit | undefined;
@@ -34,7 +37,7 @@ export interface ConsoleParts {
 const PAGE_FOLDER = fileURLToPath(new URL("../console", import.meta.url));
 
 export function createConsole(parts: ConsoleParts): NonNullable<HttpAppOptions["console"]> {
-  const { allowsBypass, audit, config, leaving, log, publicUrl, sessions, version } = parts;
+  const { allowsBypass, audit, config, leaving, links, log, publicUrl, sessions, version } = parts;
   const confine = confinements(config);
   const api = createConsoleApi(() => sessions.get(), {
     version,
@@ -44,16 +47,19 @@ export function createConsole(parts: ConsoleParts): NonNullable<HttpAppOptions["
     allowsBypass,
     signsIn: config.auth,
   });
-  const requests = createRequestEndpoint({
-    by: CONSOLE,
-    engine: () => sessions.get().engine,
-    audit: audit && ((entry) => audit({ tool: "console", action: "answer", ...entry })),
-  });
+  const requestsBy = (by: RequestsOptions["by"]) =>
+    createRequestEndpoint({
+      by,
+      engine: () => sessions.get().engine,
+      audit: audit && ((entry) => audit({ tool: "console", action: "answer", ...entry })),
+    });
   return (app, authenticate) =>
     mountConsole(app, {
       api,
       page: createPage(PAGE_FOLDER),
-      requests,
+      requests: requestsBy(CONSOLE),
+      links,
+      linkedRequests: requestsBy(USER),
       authenticate,
       publicUrl,
       maxBodyBytes: constants().maxBodyBytes,

@@ -7,6 +7,7 @@ import type { Config } from "../config/schema.ts";
 import { stateFolder } from "../config/state-folder.ts";
 import { namedBudgets } from "../config/budgets.ts";
 import { ConfigError } from "../config/error.ts";
+import { RequestLinks } from "../console/request-links.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuthenticator, firstStartText } from "../http/auth/authenticator.ts";
 import { Connections } from "../http/http-limits.ts";
@@ -37,8 +38,8 @@ import type { Audit } from "../tools/audit.ts";
 
 export interface HttpParts {
   readonly config: Config;
-  /** Creates the MCP server for a client. */
-  readonly factory: ServerFactory;
+  /** Returns the function that creates the MCP server for a client. */
+  readonly factory: (links: RequestLinks | undefined) => ServerFactory;
   /** Set if the served sessions can be followed. */
   readonly following?: HttpEndpointOptions["following"];
   readonly environment: NodeJS.ProcessEnv;
@@ -83,18 +84,19 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const { host, port } = addressOf(parts.local?.address ?? config.http ?? "");
   const names = namesOf(config, host);
   const { idleClientMs: idleMs, maxBodyBytes, maxConnections, maxStreams, receiveMs, sendMs } = constants();
+  let origin = "";
+  // A local user connects directly, even if `config.publicUrl` names a proxy.
+  const publicUrl = () =>
+    (parts.local ? undefined : config.publicUrl) ?? origin.replace(WILDCARD_ADDRESS, "//localhost");
+  const links = requestLinks(parts, host, publicUrl);
   const endpoint = createHttpEndpoint({
-    factory,
+    factory: factory(links),
     limits: { idleMs, most: maxStreams },
     ids: new SessionIds(lazy(async () => deriveIdKey(parts))),
     following: parts.following,
     log,
   });
   const leaving = new AbortController();
-  let origin = "";
-  // A local user connects directly, even if `config.publicUrl` names a proxy.
-  const publicUrl = () =>
-    (parts.local ? undefined : config.publicUrl) ?? origin.replace(WILDCARD_ADDRESS, "//localhost");
   const auth = await createHttpAuthenticator(parts, host, publicUrl);
   const gaugeSources = () => sessions.now && { ...sessions.now, budgets: namedBudgets(config), now: Date.now };
   const metrics = createMetrics({ version, gaugeSources, log });
@@ -108,7 +110,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     takesAttachments,
     mcp: endpoint.fetch,
     requests: createAuditedRequests(parts),
-    console: config.console ? createConsole({ ...parts, publicUrl, leaving: leaving.signal }) : undefined,
+    console: config.console ? createConsole({ ...parts, links, publicUrl, leaving: leaving.signal }) : undefined,
     card: createCard(parts, publicUrl, endpoint),
     health: createHealthCheck(parts, leaving.signal),
     metrics,
@@ -117,8 +119,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   });
   const fetch: ListenOptions["fetch"] = async (request, bindings) => app.fetch(request, bindings);
   const flag = parts.local ? "--port" : "--http";
-  const onSlowReader = slowReaderHandler(metrics, log);
-  const bounds = { receiveMs, sendMs, onSlowReader, connections };
+  const bounds = { receiveMs, sendMs, onSlowReader: slowReaderHandler(metrics, log), connections };
   const listening = await listen({ host, port, fetch, ...bounds }).catch((error: unknown) => cannotListen(flag, error));
   origin = listening.url;
   const url = `${origin}/mcp`;
@@ -137,6 +138,21 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     refuseNew: () => leaving.abort(),
     close: async () => closeBoth(endpoint, listening),
   };
+}
+
+/**
+ * Returns the links to requests for clients of this server. `undefined` without a console, without an address that clients on
+ * other machines can open, and on a store of several machines, because another machine might be asked for the page.
+ */
+function requestLinks(
+  { config, environment }: Pick<HttpParts, "config" | "environment">,
+  host: string,
+  publicUrl: () => string,
+): RequestLinks | undefined {
+  const isReachable = config.publicUrl !== undefined || LOOPBACK.has(host);
+  if (!config.console || !isReachable || isOfMachines(storeLocation({ config, environment }))) return undefined;
+  const address = () => `${publicUrl().replace(/\/+$/, "")}/console/#link=`;
+  return new RequestLinks({ address, lifetimeMs: constants().requestLinkMs });
 }
 
 /** Derives the key from state folder and store, so that another server with both accepts the clients of this server. */

@@ -46,6 +46,8 @@ const DEFAULTS = {
   sendMs: 30_000,
   /** Time without an open request after which a protocol session (2025 clients) is forgotten, ms. */
   idleClientMs: 3_600_000,
+  /** Time in which a link to a request can be opened, and then the time of its page, ms. */
+  requestLinkMs: 600_000,
   /** Delay before the second attempt, ms, ± 25 %. Each further delay is four times as long. */
   notifyRetryMs: 2_000,
   /** Time without a response after which an attempt has failed, ms. */

@@ -17,11 +17,11 @@ import { ACTIONS, startSession } from "./actions.ts";
 import { shownEvent } from "./shown-event.ts";
 import { streamLive, type LiveQuery, type Send } from "./live.ts";
 import { readNodes, readPlan } from "./plan.ts";
-import { readDecisions, readPending } from "./requests.ts";
+import { findRequest, readDecisions, readPending } from "./requests.ts";
 import { buildDetail, buildRow } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 import { Titles } from "./titles.ts";
-import type { EventPage, Me, RequestList, SessionDetail, SessionList } from "./wire.ts";
+import type { EventPage, LinkedRequest, Me, PendingRequest, RequestList, SessionDetail, SessionList } from "./wire.ts";
 import type { Usage } from "./wire-usage.ts";
 
 /**
@@ -43,6 +43,11 @@ interface ConsoleOptions {
 export interface ConsoleApi {
   routes: readonly Route[];
   /** Throws `AppError` if the query is refused. The returned function sends events until `signal` aborts. */
+  /** Resolves to `closed`, which says why, if the request is not open. */
+  findRequest(
+    caller: Caller,
+    which: Pick<PendingRequest, "requestId" | "sessionId">,
+  ): Promise<LinkedRequest | { readonly closed: string }>;
   live(caller: Caller, query: URLSearchParams): (send: Send, signal: AbortSignal) => Promise<void>;
 }
 
@@ -116,19 +121,42 @@ export function createConsoleApi(running: () => RunningServer, options: ConsoleO
     action: start.name,
     handle: async (ask) => startSession(actingCaller(sources(ask), ask), ask.body, options.cwdOf),
   };
-  const acting = ACTIONS.map(({ act, name, scope }): Route => {
-    const handle: Route["handle"] = async (ask) =>
-      act(actingCaller(sources(ask), ask), idOf(ask.params), ask.body ?? {});
-    return { method: "POST", path: `/sessions/:id/${name.replaceAll("_", "-")}`, scope, action: name, handle };
-  });
   return {
-    routes: [...reading, starting, ...acting],
+    routes: [...reading, starting, ...actionRoutes(sources)],
+    findRequest: async (caller, which) =>
+      linkedRequest(await findRequest(sources({ caller }), caller.principal, which).catch(undefinedIfRefused), options),
     live: (caller, query) => {
       const asked = { caller, query: readLiveQuery(query) };
       const from = sources({ caller });
       return async (send, signal) => streamLive(from, asked, send, signal);
     },
   };
+}
+
+function undefinedIfRefused(error: unknown): undefined {
+  if (error instanceof AppError) return undefined;
+  throw error;
+}
+
+function linkedRequest(
+  found: Awaited<ReturnType<typeof findRequest>>,
+  { approvers }: Pick<ConsoleOptions, "approvers">,
+): LinkedRequest | { readonly closed: string } {
+  if (!found) return { closed: "The request is no longer open." };
+  if ("input" in found) return { request: found, approvers };
+  const { behavior, by } = found;
+  const words = Object.hasOwn(approvers, by) ? approvers[by]?.by : undefined;
+  return {
+    closed: `The request is no longer open: ${behavior === "allow" ? "allowed" : "denied"} ${words ?? `by ${by}`}.`,
+  };
+}
+
+function actionRoutes(sources: (ask: ApiRequest) => Sources): Route[] {
+  return ACTIONS.map(({ act, name, scope }) => {
+    const handle: Route["handle"] = async (ask) =>
+      act(actingCaller(sources(ask), ask), idOf(ask.params), ask.body ?? {});
+    return { method: "POST", path: `/sessions/:id/${name.replaceAll("_", "-")}`, scope, action: name, handle };
+  });
 }
 
 function actingCaller({ engine }: Pick<Sources, "engine">, { caller }: Pick<ApiRequest, "caller">): ActingCaller {

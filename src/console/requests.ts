@@ -36,6 +36,18 @@ async function readPendingOfSession(
   return (await Promise.all(found)).flat();
 }
 
+/** Finds an open request of `principal`. Resolves to its decision if the request is closed, `undefined` if there is none. */
+export async function findRequest(
+  sources: Sources,
+  principal: Principal,
+  { requestId, sessionId }: Pick<PendingRequest, "requestId" | "sessionId">,
+): Promise<PendingRequest | Pick<Decision, "behavior" | "by"> | undefined> {
+  const record = await sources.engine.get(principal, sessionId);
+  const open = await readPendingOfSession(sources, record);
+  const isWanted = (each: { readonly requestId: string }) => each.requestId === requestId;
+  return open.find(isWanted) ?? record.state.answered.find(isWanted);
+}
+
 interface FullRequest {
   readonly record: SessionRecord;
   readonly title: string;

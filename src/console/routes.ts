@@ -14,11 +14,13 @@ import type { Env } from "../http/http-app.ts";
 import { refusalReply } from "../http/error-reply.ts";
 import type { RequestEndpoint } from "../http/permission-requests.ts";
 import { SAFE_HEADERS, type Page } from "./page.ts";
+import { mountRequestPage, type RequestPageOptions } from "./request-page.ts";
 import { admit, isVisitor, mountSignIn, type SignInOptions } from "./sign-in.ts";
 
 /** Routes below `/console`: the page, its sign-in and its API. */
 
-export interface ConsoleRouteOptions extends Omit<SignInOptions, "onSignIn"> {
+export interface ConsoleRouteOptions
+  extends Omit<SignInOptions, "onSignIn">, Pick<RequestPageOptions, "linkedRequests" | "links"> {
   readonly api: ConsoleApi;
   readonly page: Page;
   /** Handles answers to permission requests. */
@@ -51,6 +53,7 @@ export function mountConsole(app: Hono<Env>, options: ConsoleRouteOptions): void
   });
   const onSignIn = (principal: string) => options.audit?.({ principal, action: "sign-in", outcome: "ok" });
   mountSignIn(app, API, { ...options, onSignIn });
+  mountRequestPage(app, `${API}/links`, options);
   for (const route of options.api.routes) {
     app.on(route.method, API + route.path, async (context) => serve(context, route, options));
   }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Context, Hono } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
-import type { Scope } from "../domain/principal.ts";
+import type { Principal, Scope } from "../domain/principal.ts";
 import { isAuthenticated, type Authenticated } from "../http/auth/authenticated.ts";
 import { readJson } from "../http/json-body.ts";
 import { refuse } from "../http/request-guards.ts";
@@ -20,18 +20,20 @@ export interface SignInOptions {
 export function mountSignIn(app: Hono<Env>, path: string, options: SignInOptions): void {
   app.post(`${path}/sign-in`, async (context) => signIn(context, options));
   app.post(`${path}/sign-out`, (context) => {
-    deleteCookie(context, cookieName(context), { path: cookiePath(options) });
+    deleteCookie(context, cookieName(context), { path: cookiePath(options, ROOT) });
     return context.json({ ok: true });
   });
 }
 
 /** Includes `host` with its port, because browsers share cookies among all ports of a host. */
-function cookieName({ req }: Context<Env>): string {
-  return `claude-agents-mcp-${(req.header("host") ?? "").toLowerCase().replaceAll(/[^a-z\d]+/g, "-")}`;
+export function cookieName({ req }: Context<Env>, suffix = ""): string {
+  return `claude-agents-mcp-${(req.header("host") ?? "").toLowerCase().replaceAll(/[^a-z\d]+/g, "-")}${suffix}`;
 }
 
-function cookiePath({ publicUrl }: SignInOptions): string {
-  return `${new URL(publicUrl()).pathname.replace(/\/+$/, "")}/console`;
+const ROOT = "/console";
+
+function cookiePath({ publicUrl }: Pick<SignInOptions, "publicUrl">, path: string): string {
+  return new URL(publicUrl()).pathname.replace(/\/+$/, "") + path;
 }
 
 const COOKIE_MAX_AGE_S = 30 * 86_400;
@@ -48,18 +50,37 @@ async function signIn(context: Context<Env>, options: SignInOptions): Promise<Re
     return refuse(400, "invalid_request", 'Send {"token": "..."}: a token that clients of this server use.');
   const authenticated = await options.authenticate(context, "read", withToken(context.req.raw, token.trim()));
   if (!isAuthenticated(authenticated)) return authenticated;
-  const { cookie, key } = await sealToken(token.trim());
-  if (cookie.length > MAX_COOKIE)
-    return refuse(400, "invalid_request", "The token is too long to be kept by a browser.");
-  setCookie(context, cookieName(context), cookie, {
-    path: cookiePath(options),
+  const key = await keepSealed(context, token.trim(), { path: ROOT, maxAge: COOKIE_MAX_AGE_S }, options);
+  if (key === undefined) return refuse(400, "invalid_request", "The token is too long to be kept by a browser.");
+  options.onSignIn(authenticated.caller.principal);
+  return context.json({ key });
+}
+
+interface SealedCookie {
+  /** Path for which the browser sends the cookie. */
+  readonly path: string;
+  /** Seconds. Default: until the browser ends. */
+  readonly maxAge?: number;
+  readonly suffix?: string;
+}
+
+/** Sets a cookie with the encrypted `token`. Resolves to the key; `undefined` if no browser would keep the cookie. */
+export async function keepSealed(
+  context: Context<Env>,
+  token: string,
+  { suffix, path, ...given }: SealedCookie,
+  options: Pick<SignInOptions, "publicUrl">,
+): Promise<string | undefined> {
+  const { cookie, key } = await sealToken(token);
+  if (cookie.length > MAX_COOKIE) return undefined;
+  setCookie(context, cookieName(context, suffix), cookie, {
+    ...given,
+    path: cookiePath(options, path),
     httpOnly: true,
     sameSite: "Strict",
     secure: options.publicUrl().startsWith("https:"),
-    maxAge: COOKIE_MAX_AGE_S,
   });
-  options.onSignIn(authenticated.caller.principal);
-  return context.json({ key });
+  return key;
 }
 
 /** Maximum length of a cookie that browsers accept. */
@@ -99,7 +120,18 @@ export async function admit(
   return token === undefined ? authenticate(false, raw) : authenticate(true, withToken(raw, token));
 }
 
-function withToken({ url }: Request, token: string): Request {
+/** Resolves to the principal who is signed in to the console in this browser, or whose token the request has. */
+export async function signedInAs(
+  context: Context<Env>,
+  options: Pick<SignInOptions, "authenticate">,
+): Promise<Principal | undefined> {
+  const isSignedIn = getCookie(context, cookieName(context)) !== undefined && context.req.header("x-console-key");
+  if (!isSignedIn && context.req.header("authorization") === undefined) return undefined;
+  const visitor = await admit(context, "read", options);
+  return isVisitor(visitor) ? visitor.caller.principal : undefined;
+}
+
+export function withToken({ url }: Request, token: string): Request {
   return new Request(url, { headers: { authorization: `Bearer ${headerSafe(token)}` } });
 }
 

@@ -150,6 +150,12 @@ export interface AskingAgent {
   readonly eventId: number;
 }
 
+/** GET /links/{id}, for the page of one request. */
+export interface LinkedRequest {
+  readonly request: PendingRequest;
+  readonly approvers: Me["approvers"];
+}
+
 /** GET /requests */
 export interface RequestList {
   readonly open: readonly PendingRequest[];

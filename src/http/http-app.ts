@@ -110,12 +110,12 @@ const MAX_PLAIN_BYTES = 8_388_608;
 
 /**
  * Takes in `needs` a scope that the caller must have, or a list of alternatives; `credentials` replaces the request as the
- * source of the caller's identity.
+ * source of the caller's identity, or is a caller already authenticated otherwise.
  */
 export type Authenticate = (
   context: Context<Env>,
   needs: Scope | readonly Scope[],
-  credentials?: Request,
+  credentials?: Request | Authenticated,
 ) => Promise<Authenticated | Response>;
 
 /** Counts further requests of an authenticated caller against the rate limit. Resolves to the refusal if there are too many. */
@@ -143,7 +143,7 @@ function createAuthentication({ audit, auth, connections, limits, metrics }: Htt
   const authenticate: Authenticate = async (context, needs, credentials = context.req.raw) => {
     const { outgoing } = context.env;
     const refused = refusing(context);
-    const authenticated = await auth.authenticate(credentials);
+    const authenticated = "caller" in credentials ? credentials : await auth.authenticate(credentials);
     if (!isAuthenticated(authenticated)) {
       const tooMany = await anonymousRate(addressOf(context));
       return tooMany ? refused("rate", tooMany) : refused("unauthenticated", authenticated);

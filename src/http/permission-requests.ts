@@ -28,7 +28,7 @@ export interface RequestKey {
 
 export interface RequestsOptions {
   /** Answer source of all answers given here. */
-  readonly by: "webhook" | "console";
+  readonly by: "webhook" | "console" | "user";
   /** Throws `AppError` while the server starts. */
   readonly engine: () => Engine;
   /** Records each answer and each refusal. */
@@ -113,8 +113,8 @@ async function answerWith(
 ): Promise<Reply> {
   try {
     refuseUnsafeText(body);
-    // The console always has the whole input, even if no delivery was recorded.
-    if (by === "console" && body.updatedInput) await recordShown(verbs, { caller, which, by });
+    // Pages always have the whole input, even if no delivery was recorded.
+    if (by !== "webhook" && body.updatedInput) await recordShown(verbs, { caller, which, by });
     const found = await findRequest(verbs, caller, which);
     if (!found) return notFound();
     if (!("open" in found)) return tooLate(which, found.answered);
@@ -135,6 +135,7 @@ async function answerWith(
 const AS_CALLER = {
   console:
     "An answer by token alone counts as the calling model's: sign in at the console, or use a token with the scope decide.",
+  user: "An answer at this page counts as the calling model's: no person is known to sit at its client (attended).",
   webhook: "An answer by a token without the scope decide counts as the calling model's.",
 } as const;
 

@@ -1,5 +1,10 @@
-import { inputRequired, type InputRequiredResult, type ServerContext } from "@modelcontextprotocol/server";
-import type { Form, FormAnswer, NeedsInput } from "../tools/elicitation/needs-input.ts";
+import {
+  inputRequired,
+  type InputRequest,
+  type InputRequiredResult,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import type { Form, FormAnswer, NeedsInput, RequestLink } from "../tools/elicitation/needs-input.ts";
 import { formAnswer, type Round } from "./tool-call.ts";
 import type { RequestStates } from "./form-state.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
@@ -15,10 +20,14 @@ export async function endWithForms(
   context: ServerContext,
   states: RequestStates,
 ): Promise<InputRequiredResult> {
-  const inputRequests = Object.fromEntries(
-    Object.entries(requests).map(([key, form]) => [key, inputRequired.elicit(elicitParams(form))]),
-  );
-  return inputRequired({ inputRequests, requestState: await states.mint(state, context) });
+  return inputRequired({ inputRequests: inputRequestsOf(requests), requestState: await states.mint(state, context) });
+}
+
+export function inputRequestsOf(requests: NeedsInput["requests"]): Record<string, InputRequest> {
+  const asked = Object.entries(requests).map(([key, form]) => {
+    return [key, "url" in form ? inputRequired.elicitUrl(form) : inputRequired.elicit(formParams(form))] as const;
+  });
+  return Object.fromEntries(asked);
 }
 
 /**
@@ -32,11 +41,14 @@ export async function askDuringCall(needs: NeedsInput, context: ServerContext): 
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
   const timer = setTimeout(stop, needs.withinMs);
-  void needs.settled(enough.signal).then(stop, stop);
+  const forms = Object.entries(needs.requests).map(([key, form]) => [key, elicitParams(form)] as const);
+  const settle = async () => {
+    await needs.settled(enough.signal);
+    if (!enough.signal.aborted) await Promise.all(forms.map(async ([, params]) => notifyComplete(params, context)));
+  };
+  void settle().then(stop, stop);
   try {
-    const asked = Object.entries(needs.requests).map(async ([key, form]) => {
-      return [key, await askFor(form, context, enough.signal)] as const;
-    });
+    const asked = forms.map(async ([key, params]) => [key, await askFor(params, context, enough.signal)] as const);
     return { state: needs.state, answers: Object.fromEntries(await Promise.all(asked)) };
   } finally {
     clearTimeout(timer);
@@ -45,18 +57,40 @@ export async function askDuringCall(needs: NeedsInput, context: ServerContext): 
   }
 }
 
-async function askFor(form: Form, { mcpReq }: ServerContext, signal: AbortSignal): Promise<FormAnswer> {
+async function askFor(params: ElicitParams, { mcpReq }: ServerContext, signal: AbortSignal): Promise<FormAnswer> {
   try {
-    const request = { method: "elicitation/create" as const, params: elicitParams(form) };
+    const request = { method: "elicitation/create" as const, params };
     // `signal` ends the form, so the SDK's timeout for requests is set to the maximum.
     const answer = await mcpReq.send(request, { signal, timeout: MAX_TIMER_MS });
-    return formAnswer({ form: answer }, "form") ?? { action: "cancel" };
+    const taken = formAnswer({ form: answer }, "form") ?? { action: "cancel" };
+    if (params.mode === "form" || taken.action !== "accept") return taken;
+    // The user has only opened the page. The call goes on once the request is answered there.
+    await new Promise<void>((resolve) => {
+      signal.addEventListener("abort", () => resolve(), { once: true });
+      if (signal.aborted) resolve();
+    });
+    return { action: "none" };
   } catch {
     // A failure counts as `cancel`: the client cannot show the form, so the next approver is asked.
     return { action: signal.aborted ? "none" : "cancel" };
   }
 }
 
-export function elicitParams({ message, schema }: Form) {
+type ElicitParams = ReturnType<typeof elicitParams>;
+
+/** Parameters of `elicitation/create` of the 2025 era, which identifies each page. */
+function elicitParams(form: Form | RequestLink) {
+  return "url" in form ? { ...form, mode: "url" as const, elicitationId: crypto.randomUUID() } : formParams(form);
+}
+
+/** Reports that the user is done with a page. Ignores failures: a client that has left needs no notification. */
+async function notifyComplete(params: ElicitParams, { mcpReq }: ServerContext): Promise<void> {
+  if (params.mode === "form") return;
+  const { elicitationId } = params;
+  const complete = { method: "notifications/elicitation/complete" as const, params: { elicitationId } };
+  await mcpReq.notify(complete).catch(() => undefined);
+}
+
+function formParams({ message, schema }: Form) {
   return { mode: "form" as const, message, requestedSchema: { ...schema, properties: { ...schema.properties } } };
 }

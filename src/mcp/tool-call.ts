@@ -139,6 +139,7 @@ export function openCall(
     signal: mcpReq.signal,
     client: {
       elicitation: showsForms(client) && !unattended.has(formClient) && (isLegacy(context) ? "during" : "between"),
+      opensUrls: readField(readField(client, "elicitation"), "url") !== undefined,
       isLocal: context.http === undefined,
       name: formClient.name?.slice(0, MAX_NAME),
       noteUnattended: () => unattended.add(formClient),

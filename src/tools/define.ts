@@ -10,7 +10,7 @@ import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { ToolLimits } from "./arguments/wait-limits.ts";
 import { ADVERTISED_OUTPUT, deriveInputSchema, type Advertised } from "./input-schema.ts";
-import type { FormAnswer, NeedsInput } from "./elicitation/needs-input.ts";
+import type { FormAnswer, NeedsInput, RequestLinks } from "./elicitation/needs-input.ts";
 import { entryOf, type Audit } from "./audit.ts";
 import type { ClientCleanup } from "./client-cleanup.ts";
 import type { ConnectionNote } from "./connection-note.ts";
@@ -79,6 +79,8 @@ export interface ToolDeps {
   readonly callersAnswer: boolean;
   /** Makes a started prompt a task, for clients with tasks; `undefined` if tasks are off. */
   readonly startTask: StartTask | undefined;
+  /** Links to pages of single requests; `undefined` if no console is served to clients of this server. */
+  readonly links?: RequestLinks | undefined;
   /** Returns a copy with secrets masked, for answers that only inform. */
   readonly mask: (fields: JsonObject) => JsonObject;
   /** Writes the audit log; `undefined` without `--audit-log`. */
@@ -105,6 +107,7 @@ export interface ToolCall extends Caller {
      * "during": forms are shown while the call runs, so the client's own time limit continues. "between": between two requests.
      */
     readonly elicitation: false | "during" | "between";
+    readonly opensUrls?: boolean;
     readonly tasks: boolean;
     /** True on stdio: the user has started the client on this machine. */
     readonly isLocal?: boolean;
@@ -274,13 +277,11 @@ async function replyToCall(tool: Tool, raw: unknown, call: ToolCall, deps: ToolD
 }
 
 /** Returns `call` as it goes on when the client has its task: nothing ends it, and requests are left to the task. */
-function withoutClient({ attended, client: { name }, principal, scopes }: ToolCall): ToolCall {
+function withoutClient(call: ToolCall): ToolCall {
   return {
-    principal,
-    scopes,
-    ...(attended !== undefined && { attended }),
+    ...call,
     signal: new AbortController().signal,
-    client: { elicitation: false, tasks: true, name },
+    client: { elicitation: false, tasks: true, name: call.client.name },
     resumeState: undefined,
     inputResponses: {},
   };

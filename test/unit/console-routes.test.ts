@@ -20,9 +20,11 @@ afterEach(() => {
 function mounted(live: ReturnType<ConsoleApi["live"]>): Hono<Env> {
   const app = new Hono<Env>();
   mountConsole(app, {
-    api: { routes: [], live: () => live },
+    api: { routes: [], live: () => live, findRequest: undefined as never },
     page: async () => Promise.resolve(undefined),
     requests: undefined as never,
+    links: undefined,
+    linkedRequests: undefined as never,
     authenticate: async () => Promise.resolve({ caller: { principal: "ann", scopes: ["read"] }, kind: "token" }),
     publicUrl: () => "http://127.0.0.1:1",
     maxBodyBytes: 1000,

@@ -57,7 +57,7 @@ export function onSignedOut(listener: () => void): void {
   signedOutListeners.add(listener);
 }
 
-async function readJson<T>(response: Response): Promise<T> {
+export async function readJson<T>(response: Response): Promise<T> {
   const body: T = await response.json();
   return body;
 }

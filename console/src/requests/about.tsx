@@ -5,6 +5,7 @@ import { post } from "../net/api.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { timeLeft, moment } from "../parts/format.ts";
 import { approverName } from "../state/answer-source.ts";
+import { isAlone } from "../state/request-page.ts";
 import { now } from "../state/clock.ts";
 import { EscapedText } from "./escaped-text.tsx";
 import { laterApprovers } from "./words/deciders.ts";
@@ -53,7 +54,7 @@ export function About({ mayAnswer, request }: { readonly request: PendingRequest
         </Fact>
       )}
       <Fact name="Waiting for">
-        <Waits request={request} /> {mayAnswer && <MoreTime request={request} />}
+        <Waits request={request} /> {mayAnswer && !isAlone && <MoreTime request={request} />}
       </Fact>
     </dl>
   );

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { PendingRequest } from "../../../src/console/wire.ts";
 import { me } from "../state/me.ts";
+import { isAlone } from "../state/request-page.ts";
 import { hrefOf } from "../state/route.ts";
 import { About, RiskBadge } from "./about.tsx";
 import { type Draft, getDraft } from "./draft.ts";
@@ -72,7 +73,7 @@ function Tags({ request: { risk, toolName } }: { readonly request: PendingReques
 
 /** Link to the call that started the asking subagent, where the log shows the subagent's work. */
 function AgentLine({ request: { agent, sessionId } }: { readonly request: PendingRequest }) {
-  if (!agent) return null;
+  if (!agent || isAlone) return null;
   return (
     <p class={styles["session"]}>
       <a href={`${hrefOf({ view: "session", id: sessionId })}?event=${String(agent.eventId)}`}>Its task</a>
@@ -83,7 +84,7 @@ function AgentLine({ request: { agent, sessionId } }: { readonly request: Pendin
 /** Body of an unanswered card. */
 function OpenBody({ draft, request }: { readonly request: PendingRequest; readonly draft: Draft }) {
   const only = me.value && whyReadOnly(me.value, request.approvals);
-  const form = { request, draft, mayAnswer: me.value !== undefined && only === undefined };
+  const form = { request, draft, mayAnswer: isAlone || (me.value !== undefined && only === undefined) };
   return (
     <div>
       <AgentLine request={request} />

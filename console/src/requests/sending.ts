@@ -1,5 +1,6 @@
 import type { AnswerBody, PendingRequest, RequestList } from "../../../src/console/wire.ts";
 import { ApiProblem, get, post, messageOf } from "../net/api.ts";
+import { answerAlone, isAlone } from "../state/request-page.ts";
 import type { Draft } from "./draft.ts";
 import { focusNextCard } from "./card-focus.ts";
 import { doneWords } from "./words/answer.ts";
@@ -12,8 +13,7 @@ export async function sendAnswer(request: PendingRequest, draft: Draft, body: An
   draft.isSending.value = true;
   draft.problem.value = "";
   try {
-    const [session, id] = [request.sessionId, request.requestId].map(encodeURIComponent);
-    await post(`sessions/${session ?? ""}/requests/${id ?? ""}`, body);
+    await (isAlone ? answerAlone(body) : answer(request, body));
     draft.isMine = true;
     draft.outcome.value = doneWords(request, body);
     focusNextCard(draft.key);
@@ -27,6 +27,10 @@ export async function sendAnswer(request: PendingRequest, draft: Draft, body: An
   }
 }
 
+async function answer({ requestId, sessionId }: PendingRequest, body: AnswerBody): Promise<void> {
+  await post(`sessions/${encodeURIComponent(sessionId)}/requests/${encodeURIComponent(requestId)}`, body);
+}
+
 function isTooLate(error: unknown): error is ApiProblem {
   return error instanceof ApiProblem && (error.error === "already_answered" || error.status === 404);
 }
@@ -38,7 +42,7 @@ function problemWords(error: unknown): string {
 
 /** Describes the decision that was made before this page's answer. */
 async function describeEarlierAnswer(request: PendingRequest, problem: ApiProblem): Promise<string> {
-  const list = await get<RequestList>("requests").catch(() => undefined);
+  const list = isAlone ? undefined : await get<RequestList>("requests").catch(() => undefined);
   const decided = list?.decided.find((each) => requestKey(each) === requestKey(request));
   return decided ? `Already answered: ${decidedWords(decided)}.` : `Already answered. ${problem.message}`;
 }

@@ -1,14 +1,9 @@
-import {
-  inputRequired,
-  MissingRequiredClientCapabilityError,
-  type Result,
-  type ServerContext,
-} from "@modelcontextprotocol/server";
+import { MissingRequiredClientCapabilityError, type Result, type ServerContext } from "@modelcontextprotocol/server";
 import { asAppError, type ReportFault } from "../../tools/errors.ts";
 import { runTaskMethod, type TaskMethod } from "./methods.ts";
 import type { Task } from "./task.ts";
 import { openCall, roundOf } from "../tool-call.ts";
-import { elicitParams } from "../forms.ts";
+import { inputRequestsOf } from "../forms.ts";
 import type { ServerOptions, TaskOptions } from "../server-options.ts";
 import { toProtocolError } from "../protocol-errors.ts";
 import { resultOf } from "../tool-answers.ts";
@@ -50,10 +45,9 @@ function extensionNotDeclared(): MissingRequiredClientCapabilityError {
 }
 
 function taskResult({ forms, reply, ...head }: Task): Result {
-  const asked = Object.entries(forms ?? {}).map(([key, form]) => [key, inputRequired.elicit(elicitParams(form))]);
   return {
     ...head,
-    ...(forms && { inputRequests: Object.fromEntries(asked) }),
+    ...(forms && { inputRequests: inputRequestsOf(forms) }),
     ...(reply && { result: resultOf(reply) }),
   };
 }

@@ -6,7 +6,7 @@ import { promptsOf, type SessionState, statusOf } from "../../domain/session.ts"
 import { waitingText } from "../../domain/standstill.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
 import { requestKey } from "../../tools/elicitation/rounds.ts";
-import type { Form } from "../../tools/elicitation/needs-input.ts";
+import type { NeedsInput } from "../../tools/elicitation/needs-input.ts";
 import { canAnswerByForm, canShowForms, showForm } from "../../tools/elicitation/user.ts";
 import type { Tool, ToolCall, ToolDeps } from "../../tools/define.ts";
 import { replyWith, type TaskHead, type ToolReply } from "../../tools/errors.ts";
@@ -22,7 +22,7 @@ export type PromptEvent = Extract<StoredEvent, { type: "prompt.queued" }>;
 
 export interface Task extends TaskHead {
   /** Forms for the user, by keys that are unique among all requests of the task. */
-  readonly forms?: Readonly<Record<string, Form>>;
+  readonly forms?: NeedsInput["requests"];
   /** Answer of the tool, if the task is completed. */
   readonly reply?: ToolReply;
 }
@@ -83,10 +83,10 @@ async function showForms(
   view: ReadableSession,
   { requests }: SessionState,
   reading: TaskContext,
-): Promise<Record<string, Form>> {
-  const forms: Record<string, Form> = {};
+): Promise<NeedsInput["requests"]> {
+  const forms: Record<string, NeedsInput["requests"][string]> = {};
   if (!canShowForms(reading)) return forms;
-  for (const open of requests.filter((each) => canAnswerByForm(each, reading))) {
+  for (const open of requests.filter((each) => canAnswerByForm(view.id, each, reading))) {
     const form = await showForm(view, open, false, reading);
     if (form) forms[requestKey(open.requestId, open.filled !== undefined)] = form;
   }

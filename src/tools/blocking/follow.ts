@@ -217,7 +217,9 @@ async function reactToRequests(
   const requests = state.requests.filter(({ eventId }) => eventId < next);
   const needsInput = await eliciting?.ask(view, requests, next);
   if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: withKeepalive(needsInput, onSilence) } };
-  const unanswered = requests.filter((open) => eliciting?.isForUser(open) === true || open.approver === CALLER);
+  const unanswered = requests.filter(
+    (open) => eliciting?.isForUser(view.id, open) === true || open.approver === CALLER,
+  );
   if (unanswered.length === 0) return undefined;
   // A task shows its requests itself.
   if (deps.callersAnswer) return call.client.tasks ? undefined : { why: "asked", nextCursor: next };

@@ -89,8 +89,8 @@ export class ElicitingWait {
     return this.#from[sessionId];
   }
 
-  isForUser(open: OpenRequest): boolean {
-    return this.#elicits && canAnswerByForm(open, this.#context);
+  isForUser(sessionId: string, open: OpenRequest): boolean {
+    return this.#elicits && canAnswerByForm(sessionId, open, this.#context);
   }
 
   /** Processes the form answer of a repeated call. Returns `undefined` without an answer. */
@@ -110,7 +110,7 @@ export class ElicitingWait {
   /** Ends the round with a form for the first request to the user. The repeated call reads on at `next`. */
   async ask(view: ReadableSession, requests: readonly OpenRequest[], next?: number): Promise<NeedsInput | undefined> {
     if (this.#isOver) return undefined;
-    for (const open of requests.filter((each) => this.isForUser(each))) {
+    for (const open of requests.filter((each) => this.isForUser(view.id, each))) {
       const needsInput = await this.#endWith(view, open, next);
       if (needsInput) return needsInput;
     }
@@ -152,7 +152,7 @@ export class ElicitingWait {
     if (!this.#elicits) return undefined;
     for (const { view } of targets) {
       const { requests } = (await view.record()).state;
-      if (this.#isOver && requests.some((open) => this.isForUser(open))) return { woke: view.id };
+      if (this.#isOver && requests.some((open) => this.isForUser(view.id, open))) return { woke: view.id };
       const needsInput = await this.ask(view, requests);
       if (needsInput) return { needsInput };
     }

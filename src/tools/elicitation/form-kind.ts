@@ -40,6 +40,17 @@ export interface FormKind {
   readonly declined: string;
 }
 
+/** Returns `pageMessage` of a form unless `isWhole`. The first lines name the subject, as in a form. */
+export function pageMessage(
+  isWhole: boolean,
+  lines: readonly string[],
+  { where }: SessionContext,
+): Pick<Form, "pageMessage"> {
+  return isWhole ? {} : { pageMessage: [...lines, PAGE, where].join("\n") };
+}
+
+const PAGE = "The page shows all of it and takes your answer. The link works once, for 10 minutes.";
+
 /** Maximum length of the text in `reasonForm`, characters. */
 export const MAX_REASON = 2_000;
 

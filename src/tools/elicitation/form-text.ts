@@ -101,10 +101,13 @@ export interface Room {
   readonly lines: number;
 }
 
+export function fitsRoom(text: string, { characters, lines }: Room): boolean {
+  return text.length <= characters && text.split("\n").length <= lines;
+}
+
 /** Formats a block, indented so that no line can imitate this server. `mark` begins each line. */
 export function indentedBlock(text: string, room: Room, mark = ""): string {
-  const lines = text.split("\n");
-  if (text.length <= room.characters && lines.length <= room.lines) return indent(text, mark);
+  if (fitsRoom(text, room)) return indent(text, mark);
   const head = beginning(text, share(room, HEAD_SHARE));
   const tail = ending(text.slice(head.length), share(room, 1 - HEAD_SHARE));
   const hidden = text.length - head.length - tail.length;

@@ -1,9 +1,10 @@
 import type { JsonObject } from "../../domain/json.ts";
+import type { Caller } from "../../domain/principal.ts";
 
 /** Result of a handler that has to show a form before it can continue. */
 export interface NeedsInput {
-  /** Forms by key. The answer to a form has its key. */
-  readonly requests: Readonly<Record<string, Form>>;
+  /** Forms and links by key. The answer to a form has its key. */
+  readonly requests: Readonly<Record<string, Form | RequestLink>>;
   /** Sent back by the client as `resumeState`. */
   readonly state: JsonObject;
   /** Session of the request. */
@@ -22,6 +23,30 @@ export interface Form {
     readonly properties: Readonly<Record<string, FormField>>;
     readonly required: string[];
   };
+  /** Message of a link in place of the form. Set if the form leaves out a part of the request. */
+  readonly pageMessage?: string;
+}
+
+/** Link to a page with the whole request, in place of a form. Opening the page is not an answer. */
+export interface RequestLink {
+  readonly message: string;
+  readonly url: string;
+}
+
+/** Request of a session. */
+export interface LinkedRequest {
+  readonly sessionId: string;
+  readonly requestId: string;
+}
+
+/** Single-use links to pages that show one request and take its answer (`src/console/request-links.ts`). */
+export interface RequestLinks {
+  /** Returns the URL of an unused link for `caller`, whose rights limit the answer. */
+  urlFor(caller: Caller, which: LinkedRequest): string;
+  /** Call when the user at the client has agreed to open the page. */
+  noteAccepted(which: LinkedRequest): void;
+  /** True if a page shows the request, or is expected to show it soon. */
+  isOpen(which: LinkedRequest): boolean;
 }
 
 export type FormField = Choice | SeveralChoices | FreeText;

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { rulesToRemember } from "../../domain/approvals/remembered.ts";
 import type { RISK_LEVELS } from "../../domain/approvals/risk.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
-import { MAX_REASON, reasonForm, type FormKind } from "./form-kind.ts";
-import { fieldText, subjectOf } from "./subject.ts";
+import { MAX_REASON, pageMessage, reasonForm, type FormKind } from "./form-kind.ts";
+import { fieldText, fitsField, subjectOf } from "./subject.ts";
 import { fitsInLine, escapeControls, toOneLine, type Room } from "./form-text.ts";
 
 /** Form to allow or deny the use of a tool. */
@@ -15,10 +15,16 @@ const Filled = z.object({
 
 export const PERMISSION: FormKind = {
   declined: "The user does not allow this.",
-  show(request, { cwd, unchecked, where }) {
+  show(request, context) {
+    const { cwd, unchecked, where } = context;
     const { lines, shownFields, whole } = subjectOf(request, cwd);
+    const facts = factsOf(request, unchecked);
+    const fields = fieldsOf(request, shownFields);
+    const isWhole = fields.isWhole && facts.every(({ length }) => length <= MAX_LINE);
+    const shown = [...lines, ...facts.map((fact) => toOneLine(fact, MAX_LINE)), ...fields.lines, where];
     return {
-      message: [...lines, ...riskLines(request, unchecked), ...fieldsOf(request, shownFields), where].join("\n"),
+      ...pageMessage(isWhole, lines, context),
+      message: shown.join("\n"),
       schema: {
         type: "object",
         properties: {
@@ -62,14 +68,13 @@ const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; meanin
 };
 
 /** Puts the risk first, so that a client that cuts lines, or shows only the first lines, still shows it. */
-function riskLines({ blockedPath, decisionReason, risk }: PermissionRequest, unchecked: string | undefined): string[] {
-  const lines = [
+function factsOf({ blockedPath, decisionReason, risk }: PermissionRequest, unchecked: string | undefined): string[] {
+  return [
     `Risk: ${riskIn(risk)}`,
     ...(unchecked === undefined ? [] : [`Not checked against ${unchecked}`]),
     ...(blockedPath === undefined ? [] : [`Path: ${blockedPath}`]),
     ...(decisionReason === undefined ? [] : [`Reason: ${decisionReason}`]),
   ];
-  return lines.map((line) => toOneLine(line, MAX_LINE));
 }
 
 function riskIn(risk: PermissionRequest["risk"]): string {
@@ -81,16 +86,23 @@ function riskIn(risk: PermissionRequest["risk"]): string {
 const MAX_FIELDS = 12;
 const ROOM: Room = { characters: 1_600, lines: 40 };
 
+interface ShownFields {
+  readonly lines: readonly string[];
+  /** True if `lines` leaves nothing out. */
+  readonly isWhole: boolean;
+}
+
 /** Returns the fields of the input not shown above. The model writes the input, so no field may be hidden by its choice. */
-function fieldsOf({ input, toolName }: PermissionRequest, shownFields: readonly string[]): string[] {
+function fieldsOf({ input, toolName }: PermissionRequest, shownFields: readonly string[]): ShownFields {
   const rest = Object.entries(input).filter(([key]) => !shownFields.includes(key));
-  if (rest.length === 0) return [];
+  if (rest.length === 0) return { lines: [], isWhole: true };
   const line = `With ${escapeControls(JSON.stringify(Object.fromEntries(rest)))}`;
-  if (toolName !== "Edit" && toolName !== "Write" && fitsInLine(line)) return [line];
+  if (toolName !== "Edit" && toolName !== "Write" && fitsInLine(line)) return { lines: [line], isWhole: true };
   const shown = rest.slice(0, MAX_FIELDS).map(([key, value]) => fieldText(key, value, ROOM));
   const left = rest.length - shown.length;
   const cut = left > 0 ? [`[cut: ${String(left)} more fields are not shown]`] : [];
-  return [[...shown, ...cut].join("\n\n"), ""];
+  const isWhole = left <= 0 && rest.every(([key, value]) => fitsField(key, value, ROOM));
+  return { lines: [[...shown, ...cut].join("\n\n"), ""], isWhole };
 }
 
 /** Label of `allow_for_session`, with the rules to remember. */

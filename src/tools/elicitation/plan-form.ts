@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { MAX_REASON, reasonForm, type FormKind } from "./form-kind.ts";
-import { indentedBlock, inFewLines, inOneLine, shortened } from "./form-text.ts";
+import { MAX_REASON, pageMessage, reasonForm, type FormKind } from "./form-kind.ts";
+import { fitsRoom, indentedBlock, inFewLines, inOneLine, shortened } from "./form-text.ts";
 
 /** Form to approve a plan. */
 
@@ -13,12 +13,14 @@ const ROOM = { characters: 8_000, lines: 160 };
 
 export const PLAN: FormKind = {
   declined: "The user does not agree with the plan. Keep planning.",
-  show: ({ input }, { where }) => {
+  show: ({ input }, context) => {
+    const { where } = context;
     const { plan: written } = input;
     const plan = typeof written === "string" && written !== "" ? written : "(no plan was written)";
     const { isWhole, lines } = inFewLines(`Carry out this plan of Claude Code? ${plan}`);
     const isShownWhole = isWhole && !plan.includes("\n");
     return {
+      ...pageMessage(isShownWhole || fitsRoom(plan, ROOM), lines, context),
       message: [...lines, ...(isShownWhole ? [] : [indentedBlock(plan, ROOM), ""]), where].join("\n"),
       schema: {
         type: "object",

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
 import { withAnswers, type Answers } from "../../domain/approvals/questions.ts";
-import type { FormKind } from "./form-kind.ts";
+import { pageMessage, type FormKind } from "./form-kind.ts";
 import type { FormField } from "./needs-input.ts";
-import { indentedBlock, inFewLines, toOneLine } from "./form-text.ts";
+import { fitsRoom, indentedBlock, inFewLines, toOneLine } from "./form-text.ts";
 
 /** Form for AskUserQuestion: a choice for each question, or a free text. */
 
@@ -23,9 +23,12 @@ const OWN_WORDS_CHOICE = "In my own words";
 
 export const QUESTION: FormKind = {
   declined: "The user does not want to answer. Decide for yourself, or say what you need.",
-  show: ({ input }, { where }) => {
+  show: ({ input }, context) => {
+    const { where } = context;
     const questions = questionsIn(input);
+    const lines = questions.slice(0, 1).flatMap((question) => firstLines(question, 0).lines);
     return {
+      ...pageMessage(questions.every(fitsForm), lines, context),
       message: [...questions.map(questionText), where].join("\n"),
       schema: {
         type: "object",
@@ -81,15 +84,31 @@ function questionsIn({ questions }: Record<string, unknown>): Question[] {
   return Questions.safeParse(questions).data ?? [];
 }
 
-function questionText({ options, question }: Question, index: number): string {
-  const choices = options.map(({ description, label }) => `  ${toOneLine(label, 80)}: ${toOneLine(description, 300)}`);
-  const { isWhole, lines } = inFewLines(`${index === 0 ? "Claude Code asks" : "And"}: ${question}`);
+const [MAX_LABEL, MAX_DESCRIPTION] = [80, 300];
+
+/** True if `questionText` leaves nothing out. */
+function fitsForm({ options, question }: Question): boolean {
+  const isShort = ({ description, label }: Question["options"][number]) =>
+    label.length <= MAX_LABEL && description.length <= MAX_DESCRIPTION;
+  return fitsRoom(question, ROOM) && options.every(isShort);
+}
+
+function firstLines({ question }: Question, index: number): ReturnType<typeof inFewLines> {
+  return inFewLines(`${index === 0 ? "Claude Code asks" : "And"}: ${question}`);
+}
+
+function questionText(asked: Question, index: number): string {
+  const { options, question } = asked;
+  const choices = options.map(
+    ({ description, label }) => `  ${toOneLine(label, MAX_LABEL)}: ${toOneLine(description, MAX_DESCRIPTION)}`,
+  );
+  const { isWhole, lines } = firstLines(asked, index);
   return [...lines, ...(isWhole ? [] : [indentedBlock(question, ROOM)]), ...choices].join("\n");
 }
 
 /** Returns the labels as the form shows them. `answerTo` maps a shown label back to the full label. */
 function labelsOf({ options }: Question): string[] {
-  return options.map(({ label }) => toOneLine(label, 80));
+  return options.map(({ label }) => toOneLine(label, MAX_LABEL));
 }
 
 /** Adds a choice for free text, which the second form asks for. */
@@ -127,7 +146,7 @@ function answerTo(question: Question, choice: unknown, freeText: unknown): strin
   const { multiSelect, options } = question;
   const own = typeof freeText === "string" && freeText.length <= MAX_FREE_TEXT ? freeText.trim() : "";
   const chosen = [choice].flat().flatMap((shown) => {
-    const option = options.find(({ label }) => toOneLine(label, 80) === shown);
+    const option = options.find(({ label }) => toOneLine(label, MAX_LABEL) === shown);
     return option ? [option.label] : [];
   });
   const all = own === "" ? chosen : multiSelect ? [...chosen, own] : [own];

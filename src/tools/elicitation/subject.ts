@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
-import { indentedBlock, escapeControls, inFewLines, inOneLine, shortened, type Room } from "./form-text.ts";
+import { indentedBlock, escapeControls, fitsRoom, inFewLines, inOneLine, shortened, type Room } from "./form-text.ts";
 
 /** Describes a request in a form: first lines, because some clients show no more, and the full text. */
 
@@ -110,11 +110,23 @@ function detailOf(key: string, value: unknown): string[] {
   return [inOneLine(`${MARKS[key] ?? ""}${text.replaceAll("\n", `\n${MARKS[key] ?? ""}`)}`)];
 }
 
+/** Maximum length of the name of an input field, characters. */
+const MAX_KEY = 60;
+
+/** True if `fieldText` leaves nothing out. */
+export function fitsField(key: string, value: unknown, room: Room): boolean {
+  return key.length <= MAX_KEY && fitsRoom(valueText(value), room);
+}
+
+function valueText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
+}
+
 /** Formats an input field, indented. Fields in `MARKS` have a prefix in place of their name. */
 export function fieldText(key: string, value: unknown, room: Room): string {
-  const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
+  const text = valueText(value);
   const mark = Object.hasOwn(MARKS, key) ? MARKS[key] : undefined;
   return mark === undefined
-    ? `${escapeControls(JSON.stringify(key.slice(0, 60)))}:\n${indentedBlock(text, room)}`
+    ? `${escapeControls(JSON.stringify(key.slice(0, MAX_KEY)))}:\n${indentedBlock(text, room)}`
     : indentedBlock(text, room, mark);
 }

@@ -8,7 +8,7 @@ import type { PendingRequest } from "../../view/pending-request.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { ReadableSession } from "../readable-session.ts";
 import { readForm, buildForm, type Verdict } from "./form.ts";
-import type { Form, FormAnswer } from "./needs-input.ts";
+import type { Form, FormAnswer, RequestLink, RequestLinks } from "./needs-input.ts";
 
 /** Approver `user`: shows forms to the person at the client, and takes their answers. */
 
@@ -22,9 +22,13 @@ export function canShowForms({ call: { client, scopes }, deps: { approvalChain }
   return client.elicitation !== false && scopes.includes("approve") && approvalChain.includes(USER);
 }
 
-/** True if a form for this request can give an answer. At an unattended client, only within `callerApproves`. */
-export function canAnswerByForm(open: OpenRequest, { call, deps }: FormContext): boolean {
-  if (!isUserRequest(open)) return false;
+/**
+ * True if a form for this request can give an answer. At an unattended client, only within `callerApproves`. False while a page
+ * shows the request: the user answers there.
+ */
+export function canAnswerByForm(sessionId: string, open: OpenRequest, { call, deps }: FormContext): boolean {
+  const { requestId } = open;
+  if (!isUserRequest(open) || deps.links?.isOpen({ sessionId, requestId }) === true) return false;
   const isBound = !call.attended && !call.scopes.includes("decide");
   const level = open.kind === "question" ? "reads" : (open.risk ?? "all");
   return !isBound || (deps.approvalChain.includes(CALLER) && isWithin(level, deps.callerApproves));
@@ -40,23 +44,37 @@ export async function showForm(
   view: ReadableSession,
   open: OpenRequest,
   again: boolean,
-  { call, deps }: FormContext,
-): Promise<Form | undefined> {
+  context: FormContext,
+): Promise<Form | RequestLink | undefined> {
   const asked = await readPendingRequest(view, open);
   if (!asked) return undefined;
-  const record = await view.record();
-  const { spec, title = spec.title } = record;
+  const { call, deps } = context;
   const { requestId } = open;
   // Counts as read in full: the answers are added to the input of a question and remove nothing.
   const whole = open.kind === "question";
   // Report a delivery only once, although every poll shows the form.
   const isNews = open.deliveredAt === undefined || (whole && !open.seenWhole);
   if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, approver: USER }]);
+  const form = await formFor(view, asked, again);
+  const { pageMessage: message } = form;
+  const links = linksFor(context);
+  if (message === undefined || !links) return form;
+  return { message, url: links.urlFor(call, { sessionId: view.id, requestId }) };
+}
+
+async function formFor(view: ReadableSession, { open, request }: PendingRequest, again: boolean): Promise<Form> {
+  const record = await view.record();
+  const { spec, title = spec.title } = record;
   return buildForm(
-    asked.request,
-    { cwd: spec.cwd, title, unchecked: uncheckedFor(asked.request, record) },
+    request,
+    { cwd: spec.cwd, title, unchecked: uncheckedFor(request, record) },
     { again, filled: open.filled },
   );
+}
+
+/** Returns `undefined` if no console can show requests, or if the client opens no URLs. */
+function linksFor({ call, deps }: FormContext): RequestLinks | undefined {
+  return call.client.opensUrls === true ? deps.links : undefined;
 }
 
 /**
@@ -64,10 +82,11 @@ export async function showForm(
  * - `dismissed`: passed to the next approver.
  * - `unattended`: passed on, because no person reads forms of this client.
  * - `begun`: a second form follows.
+ * - `opened`: the user has gone to the page of the request, and answers there.
  * - `unclear`: to be asked again.
  * - `late`: not answered yet.
  */
-export type FormResult = "settled" | "dismissed" | "unattended" | "begun" | "unclear" | "late";
+export type FormResult = "settled" | "dismissed" | "unattended" | "begun" | "opened" | "unclear" | "late";
 
 /** Minimum time for a person to read and decline a form, ms. `codex exec` and `copilot -p` decline every form at once. */
 const READ_MS = 300;
@@ -104,6 +123,11 @@ export async function takeForm(
   const asked = open && (await readPendingRequest(view, open));
   if (!asked) return "settled";
   if (answer.action === "none") return "late";
+  const links = answer.action === "accept" ? linksFor(context) : undefined;
+  if (links && (await formFor(view, asked, false)).pageMessage !== undefined) {
+    links.noteAccepted({ sessionId: view.id, requestId });
+    return "opened";
+  }
   const filled = second ? open.filled : undefined;
   const decided = isDeclinedByProgram(answer, { second, tookMs: answeredAt - shown.at })
     ? "unattended"

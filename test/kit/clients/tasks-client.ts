@@ -6,7 +6,15 @@ import { frames, post, type HttpServer } from "../servers/http-server.ts";
 
 const Form = z.looseObject({
   method: z.literal("elicitation/create"),
-  params: z.looseObject({ mode: z.literal("form"), message: z.string(), requestedSchema: z.looseObject({}) }),
+  params: z.union([
+    z.looseObject({
+      mode: z.literal("form"),
+      message: z.string(),
+      requestedSchema: z.looseObject({}),
+      url: z.undefined().optional(),
+    }),
+    z.looseObject({ mode: z.literal("url"), message: z.string(), url: z.string() }),
+  ]),
 });
 
 const Content = z.array(z.looseObject({ type: z.literal("text"), text: z.string() }));
