@@ -125,14 +125,7 @@ export function createApp(settings: AppSettings): App {
     // HTTP clients have no lasting connection, so all share one.
     const connection = connections.open(ownTerms(settings));
     const options = optionsFor(connection);
-    const serving = await startHttp(settings, {
-      connection,
-      factory,
-      options,
-      sessions,
-      audit,
-      log,
-    });
+    const serving = await startHttp(settings, { connection, factory, options, sessions, audit, log });
     options.reported?.onChange(() => serving.notify.toolsChanged());
     return serving;
   });
@@ -271,6 +264,7 @@ async function startHttp(
     local,
     version,
     allowsBypass: () => bypass.isAllowed(),
+    endStreams: async () => options.events?.streams.end(),
     ...(factory ? { factory: () => factory } : { factory: own, following: options.following }),
   });
 }

@@ -8,7 +8,9 @@ import { profilesOf } from "../config/profiles.ts";
 import type { Config } from "../config/schema.ts";
 import { isOfMachines, storeTraits } from "../config/store.ts";
 import type { Logger } from "../engine/ports.ts";
-import type { Masker } from "../log/mask.ts";
+import type { SessionMasks } from "../log/session-masks.ts";
+import { EventStreams } from "../mcp/events/open-streams.ts";
+import type { EventOptions } from "../mcp/events/parts.ts";
 import { lazy } from "../mcp/lazy.ts";
 import { createFollowing, type ServerContent, type ServerOptions } from "../mcp/server-options.ts";
 import { createRequestStates, UnattendedClients } from "../mcp/form-state.ts";
@@ -31,7 +33,7 @@ interface ClientSettings {
 
 interface ClientParts {
   readonly audit: Audit | undefined;
-  readonly masker: Masker;
+  readonly masker: SessionMasks;
   readonly log: Logger;
   /** Returns the engine and `termsOf`. The first tool call starts the engine. */
   readonly running: () => Promise<Pick<Running, "engine" | "store" | "termsOf">>;
@@ -46,9 +48,32 @@ export function clientOptions(settings: ClientSettings, parts: ClientParts): (co
     info: settings.info,
     states: createRequestStates(lazy(async () => stateKey(settings.config, parts))),
     following: createFollowing({ deps: running, log, offer }),
+    events: { parts: lazy(async () => createEvents(settings, parts)), streams: new EventStreams() },
   };
   const shared = { ...parts, common, settings, learned: new DynamicDescription() };
   return (connection) => buildServerOptions(connection, shared);
+}
+
+/** A folder is written as the start of a session records it: by its real path if folders are confined. */
+async function createEvents(
+  { config }: ClientSettings,
+  { masker, running }: Pick<ClientParts, "masker" | "running">,
+): ReturnType<EventOptions["parts"]> {
+  const [{ store }, { createEventParts }, { confinements }, { findRealPath }] = await Promise.all([
+    running(),
+    import("../mcp/events/present.ts"),
+    import("../config/confinement.ts"),
+    import("../security/paths.ts"),
+  ]);
+  const confine = confinements(config);
+  return createEventParts({
+    store,
+    maskOf: (sessionId) => (fields) => masker.ofSession(sessionId).fields(fields),
+    folderOf: async (principal, cwd) => {
+      const isConfined = (confine(principal)?.allowDirs.length ?? 0) > 0;
+      return (isConfined ? await findRealPath(cwd) : undefined) ?? cwd;
+    },
+  });
 }
 
 /**
@@ -90,7 +115,7 @@ async function stateKey(
 
 interface SharedParts extends ClientParts {
   readonly settings: ClientSettings;
-  readonly common: Pick<ServerOptions, "following" | "info" | "states">;
+  readonly common: Pick<ServerOptions, "events" | "following" | "info" | "states">;
   /** Shared by all connections with `dynamicDescription`. */
   readonly learned: DynamicDescription;
 }
@@ -219,6 +244,8 @@ export async function preload(): Promise<void> {
     import("../claude/preflight/session-paths.ts"),
     import("../claude/runtime.ts"),
     import("../config/confinement.ts"),
+    import("../mcp/events/present.ts"),
+    import("../mcp/events/serve.ts"),
     import("../mcp/prompts/completion-answers.ts"),
     import("../mcp/prompts/prompt-answers.ts"),
     import("../mcp/prompts/prompts.ts"),
@@ -231,6 +258,7 @@ export async function preload(): Promise<void> {
     import("../mcp/watch/session-watch.ts"),
     import("../mcp/watch/subscriptions.ts"),
     import("../security/key-file.ts"),
+    import("../security/paths.ts"),
     import("../tools/toolsets.ts"),
   ]);
 }

@@ -42,6 +42,7 @@ export interface HttpParts {
   readonly factory: (links: RequestLinks | undefined) => ServerFactory;
   /** Set if the served sessions can be followed. */
   readonly following?: HttpEndpointOptions["following"];
+  readonly endStreams?: HttpEndpointOptions["endStreams"];
   readonly environment: NodeJS.ProcessEnv;
   /** Address and only accepted token for the local user, in place of the configured ones. */
   readonly local: LocalHttp | undefined;
@@ -90,11 +91,11 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     (parts.local ? undefined : config.publicUrl) ?? origin.replace(WILDCARD_ADDRESS, "//localhost");
   const links = requestLinks(parts, host, publicUrl);
   const endpoint = createHttpEndpoint({
+    ...parts,
+    following: parts.following,
     factory: factory(links),
     limits: { idleMs, most: maxStreams },
     ids: new SessionIds(lazy(async () => deriveIdKey(parts))),
-    following: parts.following,
-    log,
   });
   const leaving = new AbortController();
   const auth = await createHttpAuthenticator(parts, host, publicUrl);

@@ -79,13 +79,13 @@ export function createHttpApp(options: HttpAppOptions): Hono<Env> {
   });
   const cardHeaders = { "Content-Type": CARD_TYPE, "Cache-Control": `public, max-age=${String(CARD_MAX_AGE)}` };
   app.on("GET", CARD_PATHS, (context) => context.body(JSON.stringify(options.card()), 200, cardHeaders));
-  const { countAlso, authenticate } = createAuthentication(options);
+  const { authenticate, ...limits } = createAuthentication(options);
   app.get("/metrics", async (context) => {
     const authenticated = await authenticate(context, "admin");
     if (!isAuthenticated(authenticated)) return authenticated;
     return context.body(await metrics.text(), 200, { "Content-Type": metrics.contentType });
   });
-  app.all("/mcp", async (context) => serveMcp(context, { authenticate, countAlso }, options));
+  app.all("/mcp", async (context) => serveMcp(context, { authenticate, ...limits }, options));
   app.on(["GET", "POST"], REQUEST_ROUTE, async (context) => serveRequest(context, authenticate, options));
   options.console?.(app, authenticate);
   app.notFound(() => refuse(404, "not_found", "There is nothing here. MCP is served at /mcp."));
@@ -121,14 +121,19 @@ export type Authenticate = (
 /** Counts further requests of an authenticated caller against the rate limit. Resolves to the refusal if there are too many. */
 type CountAlso = (context: Context<Env>, caller: Caller, requests: number) => Promise<Response | undefined>;
 
+/** Takes an authenticated request out of the limit of open requests, because it stays open for as long as its client likes. */
+type Exempt = (context: Context<Env>) => void;
+
 /** Returns functions that authenticate a request and apply the limits of its caller. */
 function createAuthentication({ audit, auth, connections, limits, metrics }: HttpAppOptions): {
   authenticate: Authenticate;
   countAlso: CountAlso;
+  exempt: Exempt;
 } {
   const anonymousRate = rateLimit(Math.max(1, Math.ceil(limits.rateLimit * ANONYMOUS_RATE_SHARE)));
   const principalRate = rateLimit(limits.rateLimit);
   const open = new OpenRequests(limits.maxStreams);
+  const ends = new WeakMap<Bindings["outgoing"], () => void>();
   const refusing =
     (context: Context<Env>) =>
     (reason: Reason, response: Response, principal = "") => {
@@ -156,11 +161,21 @@ function createAuthentication({ audit, auth, connections, limits, metrics }: Htt
     if (tooMany) return refused("rate", tooMany, principal);
     const tooManyOpen = open.refusal(principal);
     if (tooManyOpen) return refused("open_requests", tooManyOpen, principal);
-    outgoing.once("close", open.began(principal));
+    const end = once(open.began(principal));
+    ends.set(outgoing, end);
+    outgoing.once("close", end);
     if (authenticated.expiresAt !== undefined) endAt(outgoing, authenticated.expiresAt);
     return authenticated;
   };
-  return { authenticate, countAlso };
+  return { authenticate, countAlso, exempt: ({ env }) => ends.get(env.outgoing)?.() };
+}
+
+function once(run: () => void): () => void {
+  let isOver = false;
+  return () => {
+    if (!isOver) run();
+    isOver = true;
+  };
 }
 
 function addressOf({ env }: Context<Env>): string {
@@ -175,7 +190,7 @@ function endAt(outgoing: Bindings["outgoing"], at: number): void {
 
 async function serveMcp(
   context: Context<Env>,
-  { countAlso, authenticate }: ReturnType<typeof createAuthentication>,
+  { authenticate, countAlso, exempt }: ReturnType<typeof createAuthentication>,
   options: HttpAppOptions,
 ): Promise<Response> {
   const authenticated = await authenticate(context, "read");
@@ -195,7 +210,13 @@ async function serveMcp(
     options.audit?.({ principal: caller.principal, reason: "scope", address: addressOf(context) });
     return options.auth.insufficientScope(missing);
   }
+  if (isEventStream(body)) exempt(context);
   return options.mcp(context.req.raw, { caller, body });
+}
+
+/** True for a request that the Events extension exempts from limits on open requests. The MCP server has a limit of its own. */
+function isEventStream(body: unknown): boolean {
+  return typeof body === "object" && body !== null && "method" in body && body.method === "events/stream";
 }
 
 async function serveRequest(

@@ -40,6 +40,11 @@ function readBatch(values: readonly unknown[]): BodyReading {
   };
 }
 
+/** Returns the messages of a body that has passed `readBody`. */
+export function messagesIn(body: unknown): Fields[] {
+  return [body].flat().filter((message): message is Fields => typeof message === "object" && message !== null);
+}
+
 /** Refuses a request whose id belongs to another open request. */
 export function refuseDuplicateId(id: unknown): Response {
   return refuse(invalidRequestAnswer(id, duplicateIdText("session")));

@@ -41,10 +41,19 @@ export interface HttpEndpointOptions {
   readonly ids: SessionIds;
   /** `undefined` if sessions cannot be followed. */
   readonly following: (() => Promise<SubscriptionParts>) | undefined;
+  /** Ends the event streams, so that each gets its result. */
+  readonly endStreams?: (() => Promise<void>) | undefined;
   readonly log: Pick<Logger, "debug" | "warn">;
 }
 
-export function createHttpEndpoint({ factory, following, ids, limits, log }: HttpEndpointOptions): HttpEndpoint {
+export function createHttpEndpoint({
+  endStreams,
+  factory,
+  following,
+  ids,
+  limits,
+  log,
+}: HttpEndpointOptions): HttpEndpoint {
   const onerror = (error: Error) => log.debug("a request of a client failed", { error: error.message });
   const modern = createMcpHandler(factory, { legacy: "reject", onerror });
   const streams = new Set<Pick<McpHttpHandler, "close">>();
@@ -79,6 +88,7 @@ export function createHttpEndpoint({ factory, following, ids, limits, log }: Htt
     notify: modern.notify,
     close: async () => {
       isClosed = true;
+      await endStreams?.();
       await Promise.all([modern.close(), ...[...streams].map(async (stream) => stream.close()), clients.close()]);
     },
   };

@@ -6,11 +6,10 @@ import {
 import type { Principal } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { authInfoOf, type CallerAndBody } from "./caller.ts";
-import { isRequest, refuseDuplicateId } from "./http-body.ts";
-import type { Fields } from "./message.ts";
+import { isRequest, messagesIn, refuseDuplicateId } from "./http-body.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
 import type { Opening, SessionIds } from "./session-ids.ts";
-import { UnansweredRequests } from "./unanswered-requests.ts";
+import { type Id, isId, UnansweredRequests } from "./unanswered-requests.ts";
 
 /**
  * Clients of the 2025 era. Each has a protocol session: a transport, a server, and a buffer of messages that can be replayed.
@@ -46,6 +45,8 @@ interface LegacyClient {
   hasLeft: boolean;
   /** Timer that forgets a client with `hasLeft`, while no response is open. */
   giveUp: NodeJS.Timeout | undefined;
+  /** `performance.now()` of the last request for the rest of a broken stream, ms. */
+  resumedAt: number;
 }
 
 interface ClientsOptions {
@@ -90,7 +91,8 @@ export class LegacyClients {
     if (!response.ok) for (const message of messages) if (isRequest(message)) unanswered.forget(message["id"]);
     // Any other message than `initialize` has created no session.
     if (client.transport.sessionId === undefined) await client.server.close();
-    return this.#trackResponse(client, request, response);
+    const streams = messages.filter(({ method }) => method === "events/stream").map(({ id }) => id);
+    return this.#trackResponse(client, request, { response, streams: streams.filter((id) => isId(id)) });
   }
 
   async close(): Promise<void> {
@@ -153,6 +155,7 @@ export class LegacyClients {
       usedAt: performance.now(),
       hasLeft: false,
       giveUp: undefined,
+      resumedAt: 0,
     };
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is not an event target
     transport.onerror = (error) => this.#options.log.debug("a request of a client failed", { error: error.message });
@@ -204,22 +207,40 @@ export class LegacyClients {
   }
 
   /** Returns the response with a body that reports whether the client has read to the end. */
-  #trackResponse(client: LegacyClient, request: Request, response: Response): Response {
+  #trackResponse(
+    client: LegacyClient,
+    request: Request,
+    { response, streams }: { readonly response: Response; readonly streams: readonly Id[] },
+  ): Response {
     client.usedAt = performance.now();
     const { body } = response;
     if (body === null || !isStream(response)) return response;
     client.open += 1;
     clearTimeout(client.giveUp);
     // A client that asks for the rest of a call has not given up the call.
-    if (request.headers.has("last-event-id")) client.hasLeft = false;
+    if (request.headers.has("last-event-id")) {
+      client.hasLeft = false;
+      client.resumedAt = client.usedAt;
+    }
     const ended = (early: boolean): void => {
       client.open -= 1;
       client.usedAt = performance.now();
       client.hasLeft ||= early && request.method === "POST";
+      if (early && streams.length > 0) this.#cancelLater(client, streams);
       // Without a reader, no client waits for the results of its calls.
       if (client.hasLeft && client.open === 0) this.#giveUpLater(client);
     };
     return new Response(withEndCallback(body, ended), response);
+  }
+
+  /** Ends event streams whose client does not come back, even if the client goes on with other requests. */
+  #cancelLater(client: LegacyClient, streams: readonly Id[]): void {
+    const leftAt = performance.now();
+    const cancel = (requestId: Id) => {
+      client.unanswered.forget(requestId);
+      client.transport.onmessage?.({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } });
+    };
+    setTimeout(() => client.resumedAt < leftAt && streams.forEach(cancel), RECONNECT_MS).unref();
   }
 
   #giveUpLater(client: LegacyClient): void {
@@ -257,11 +278,6 @@ function withEndCallback(
       await reader.cancel(reason);
     },
   });
-}
-
-/** Messages of a body that has passed the checks of the endpoint. */
-function messagesIn(body: unknown): Fields[] {
-  return [body].flat().filter((message): message is Fields => typeof message === "object" && message !== null);
 }
 
 function isStream({ headers }: Response): boolean {

@@ -1,7 +1,13 @@
-import { McpServer, type McpRequestContext, type ServerContext } from "@modelcontextprotocol/server";
+import {
+  McpServer,
+  type McpRequestContext,
+  type ServerCapabilities,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
 import { instructionsFor, hasPrompts, type ToolName } from "../tools/tool-names.ts";
 import { ClientCleanup } from "../tools/client-cleanup.ts";
 import type { DynamicDescription } from "../tools/dynamic-description.ts";
+import { EVENT_METHODS, EVENTS_EXTENSION } from "./events/parts.ts";
 import { lazy } from "./lazy.ts";
 import { instructEach } from "./instructions.ts";
 import { nameFields } from "./named-fields.ts";
@@ -30,22 +36,14 @@ export function createMcpServer(
   // Over HTTP, each client of the 2025 era has a server of its own. In the later era, the end of a client cannot be detected.
   const own = connected || era === "modern" ? undefined : new ClientCleanup(given.log);
   const options = { ...given, leaving: connected ?? own };
-  const { info, logs, reported, toolNames } = options;
+  const { info, toolNames } = options;
   const hasTasks = options.tasks !== undefined && era === "modern";
   const hasSkills = hasPrompts(toolNames) && era === "modern";
-  const extensions = { ...(hasTasks && { [TASKS_EXTENSION]: {} }), ...(hasSkills && { [SKILLS_EXTENSION]: {} }) };
   const { name, version } = info;
   const server = new McpServer(
     { name, title: TITLE, version },
     {
-      capabilities: {
-        tools: { listChanged: reported !== undefined },
-        resources: { listChanged: false, subscribe: true },
-        completions: {},
-        ...(hasPrompts(toolNames) && { prompts: { listChanged: false } }),
-        ...(logs && { logging: {} }),
-        ...(era === "modern" && { extensions }),
-      },
+      capabilities: capabilitiesOf(options, { hasSkills, hasTasks }),
       instructions: instructionsFor(toolNames),
       requestState: { verify: async (state, context) => options.states.verify(state, context) },
     },
@@ -54,7 +52,7 @@ export function createMcpServer(
   instructEach(server, options);
   const onClose = [
     serveSubscriptions(server, options),
-    ...(reported ? [announceToolChanges(server, reported, toolNames)] : []),
+    ...(options.reported ? [announceToolChanges(server, options.reported, toolNames)] : []),
   ];
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is not an event target
   server.server.onclose = () => {
@@ -64,9 +62,31 @@ export function createMcpServer(
   serveToolsAndResources(server, options, hasSkills);
   servePrompts(server, options);
   if (hasTasks) serveTasks(server, options);
+  serveEvents(server, options);
   // Preloads the tools while the answer to `initialize` is being sent, because a client asks for the tools next.
   setImmediate(() => void options.offer().catch(() => undefined));
   return server;
+}
+
+function capabilitiesOf(
+  { events, logs, reported, toolNames }: ServerOptions,
+  { hasSkills, hasTasks }: { readonly hasSkills: boolean; readonly hasTasks: boolean },
+): ServerCapabilities {
+  const extensions = {
+    ...(hasTasks && { [TASKS_EXTENSION]: {} }),
+    ...(hasSkills && { [SKILLS_EXTENSION]: {} }),
+    ...(events && { [EVENTS_EXTENSION]: {} }),
+  };
+  return {
+    tools: { listChanged: reported !== undefined },
+    resources: { listChanged: false, subscribe: true },
+    completions: {},
+    ...(hasPrompts(toolNames) && { prompts: { listChanged: false } }),
+    ...(logs && { logging: {} }),
+    // Clients from before the final specification look for `events`, all others for the extension.
+    ...(events && { events: {} }),
+    ...(Object.keys(extensions).length > 0 && { extensions }),
+  };
 }
 
 /**
@@ -181,6 +201,20 @@ function serveTasks({ server }: McpServer, options: ServerOptions): void {
     server.setRequestHandler(method, ANY_PARAMS, async (params: unknown, context: ServerContext) => {
       const { answerTask } = await import("./tasks/answer.ts");
       return answerTask(method, params, context, { ...options, tasks });
+    });
+  }
+}
+
+/** Serves the Events extension. The code behind is loaded by the first request. */
+function serveEvents({ server }: McpServer, options: ServerOptions): void {
+  const { events } = options;
+  if (!events) return;
+  for (const method of EVENT_METHODS) {
+    server.setRequestHandler(method, ANY_PARAMS, async (params: unknown, context: ServerContext) => {
+      const { answerEvents } = await import("./events/serve.ts");
+      // oxlint-disable-next-line typescript/no-deprecated -- in the 2025 era nothing else tells
+      const client = { clientInfo: server.getClientVersion() };
+      return answerEvents(method, params, context, { ...options, events, client, owner: server });
     });
   }
 }

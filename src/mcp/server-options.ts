@@ -5,6 +5,7 @@ import type { ClientCleanup } from "../tools/client-cleanup.ts";
 import type { DynamicDescription } from "../tools/dynamic-description.ts";
 import type { Prompt } from "./prompts/define-prompt.ts";
 import type { Library } from "./resources/resource.ts";
+import type { EventOptions } from "./events/parts.ts";
 import type { RequestStates, UnattendedClients } from "./form-state.ts";
 import { lazy } from "./lazy.ts";
 import type { SubscriptionParts } from "./watch/subscriptions.ts";
@@ -42,6 +43,8 @@ export interface ServerOptions {
   readonly logs: boolean;
   /** Enables tasks for clients with the Tasks extension. */
   readonly tasks: TaskOptions | undefined;
+  /** Enables the Events extension. */
+  readonly events: EventOptions | undefined;
   /** Resolved by the first tool call, because listing tools must not wait for the engine. */
   readonly deps: () => Promise<ToolDeps>;
   /** Resolved by the first subscription; shared by all connections. */

@@ -47,6 +47,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
   const atEnd = async (): Promise<void> => {
     await untilRead();
     await transport.lastAnswers();
+    if (serving) await options.events?.streams.end(serving.server);
     // Gives listen requests their results, too.
     await handle.close();
   };

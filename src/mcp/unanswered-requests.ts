@@ -3,13 +3,15 @@ import type { Fields } from "./message.ts";
 export type Id = string | number;
 
 const CANCELLED = "notifications/cancelled";
-/** Notification that accepts a listen request. The result follows only when listening ends. */
-const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+/** Notifications that accept a listen request or a stream. The result follows only at the end. */
+const ACCEPTED = ["notifications/subscriptions/acknowledged", "notifications/events/active"];
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 /** Unanswered requests of one client. Callers refuse a request with the id of an open request, so ids are unique. */
 export class UnansweredRequests {
   readonly #open = new Set<Id>();
+  /** Accepted listen requests and streams, which nobody waits for. */
+  readonly #standing = new Set<Id>();
 
   get isEmpty(): boolean {
     return this.#open.size === 0;
@@ -20,7 +22,7 @@ export class UnansweredRequests {
   }
 
   has(id: unknown): boolean {
-    return isId(id) && this.#open.has(id);
+    return isId(id) && (this.#open.has(id) || this.#standing.has(id));
   }
 
   /** Notes a message from the client. Forgets a cancelled request, which is never answered. */
@@ -29,14 +31,18 @@ export class UnansweredRequests {
     if (isId(id) && method !== undefined) this.#open.add(id);
   }
 
-  /** Notes a message to the client. Forgets a listen request once acknowledged. */
+  /** Notes a message to the client. */
   noteSent({ id, method, params }: Fields): void {
     if (method === undefined) this.forget(id);
-    if (method === ACKNOWLEDGED) this.forget(readField(readField(params, "_meta"), SUBSCRIPTION));
+    if (typeof method !== "string" || !ACCEPTED.includes(method)) return;
+    const accepted = readField(readField(params, "_meta"), SUBSCRIPTION);
+    if (isId(accepted) && this.#open.delete(accepted)) this.#standing.add(accepted);
   }
 
   forget(id: unknown): void {
-    if (isId(id)) this.#open.delete(id);
+    if (!isId(id)) return;
+    this.#open.delete(id);
+    this.#standing.delete(id);
   }
 }
 

@@ -20,11 +20,24 @@ const LEVEL = "logging/setLevel";
 const SUBSCRIBE = "resources/subscribe";
 const UNSUBSCRIBE = "resources/unsubscribe";
 const LISTEN = "subscriptions/listen";
+const STREAM = "events/stream";
+const EVENTS = "notifications/events/";
 const INITIALIZED = "notifications/initialized";
 const CANCELLED = "notifications/cancelled";
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 
+const SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId";
+
 const INTERNAL_ERROR = -32_603;
+
+/** Open `events/stream` of the client. */
+interface Stream {
+  readonly line: string;
+  /** Last cursor that the client has heard. */
+  cursor?: string;
+  /** Set from `replayLines` to the confirmation by the next daemon, which the client does not need. */
+  isReplayed?: boolean;
+}
 
 /** Maximum number of session ids for the next daemon. The id named longest ago is dropped first. */
 const MAX_SESSIONS = 1_000;
@@ -39,6 +52,8 @@ export class Conversation {
   readonly #subscriptions = new Map<string, string>();
   /** Lines of `subscriptions/listen`, which stay open, by request id. */
   readonly #listens = new Map<string, string>();
+  /** Streams of events, by request id. */
+  readonly #streams = new Map<string, Stream>();
   /** Number of open calls of the client per id (as JSON), because ids may repeat. */
   readonly #calls = new Map<string, number>();
   /** Open requests of the server: the daemon's id by the proxy's id, which is unique for the life of the proxy. */
@@ -58,7 +73,7 @@ export class Conversation {
 
   /** True if the client needs a daemon even without open calls, for notifications. */
   get awaitsNotifications(): boolean {
-    return this.#subscriptions.size > 0 || this.#listens.size > 0;
+    return [this.#subscriptions, this.#listens, this.#streams].some(({ size }) => size > 0);
   }
 
   /** Ids of sessions that the client has used. */
@@ -80,6 +95,7 @@ export class Conversation {
     this.#note(method, message, line);
     this.#noteSession(record(message.params)?.["arguments"]);
     if (method === LISTEN) this.#listens.set(keyOf(id), line);
+    else if (method === STREAM) this.#streams.set(keyOf(id), { line });
     else this.#calls.set(keyOf(id), (this.#calls.get(keyOf(id)) ?? 0) + 1);
     return line;
   }
@@ -124,7 +140,7 @@ export class Conversation {
     return [...errors, ...withdrawn].map((message) => JSON.stringify(message));
   }
 
-  /** Returns the first lines for the next daemon, byte for byte as the client sent them. */
+  /** Returns the first lines for the next daemon, as the client sent them; streams go on at the last cursor heard. */
   replayLines(): string[] {
     const before = [this.#initialize, this.#level, ...this.#subscriptions.values()];
     for (const line of before) {
@@ -132,12 +148,14 @@ export class Conversation {
       if (isId(id)) this.#replayedIds.add(keyOf(id));
     }
     this.#replayedListens = this.#listens.size;
+    for (const stream of this.#streams.values()) stream.isReplayed = stream.cursor !== undefined;
     const lines = [
       this.#initialize,
       this.#initialized,
       this.#level,
       ...this.#subscriptions.values(),
       ...this.#listens.values(),
+      ...[...this.#streams.values()].map((stream) => resumed(stream)),
     ];
     return lines.filter((line) => line !== undefined);
   }
@@ -191,12 +209,26 @@ export class Conversation {
       this.#replayedListens -= 1;
       return undefined;
     }
+    if (String(message.method).startsWith(EVENTS)) return this.#event(message, line);
     if (message.method !== CANCELLED) return line;
     const theirs = requestIdOf(message);
     const [own] = [...this.#requests].find(([, id]) => id === theirs) ?? [];
     if (own === undefined) return line;
     this.#requests.delete(own);
     return JSON.stringify({ ...message, params: { ...record(message.params), requestId: own } });
+  }
+
+  /** Notes the cursor. Drops the confirmation of a replayed stream, unless it tells of a gap. */
+  #event({ method, params }: Message, line: string): string | undefined {
+    const id = record(record(params)?.["_meta"])?.[SUBSCRIPTION_ID];
+    const stream = isId(id) ? this.#streams.get(keyOf(id)) : undefined;
+    if (!stream) return line;
+    const cursor = textAt(params, "cursor");
+    if (cursor !== undefined) stream.cursor = cursor;
+    if (method !== `${EVENTS}active`) return line;
+    const isKnown = stream.isReplayed === true && record(params)?.["truncated"] !== true;
+    stream.isReplayed = false;
+    return isKnown ? undefined : line;
   }
 
   #answerFor(message: Message, line: string): string | undefined {
@@ -214,7 +246,16 @@ export class Conversation {
     if (left > 0) this.#calls.set(keyOf(id), left);
     else this.#calls.delete(keyOf(id));
     this.#listens.delete(keyOf(id));
+    this.#streams.delete(keyOf(id));
   }
+}
+
+/** Returns the request that continues the stream. Leaves `maxAgeMs` out, which bounds only the backlog of the first request. */
+function resumed({ cursor, line }: Stream): string {
+  const message = cursor === undefined ? undefined : parse(line);
+  if (!message) return line;
+  const { maxAgeMs: _, ...params } = record(message.params) ?? {};
+  return JSON.stringify({ ...message, params: { ...params, cursor } });
 }
 
 /** Returns `undefined` for anything but a JSON object: the daemon reports the fault. */

@@ -21,7 +21,9 @@ export function feedPage({ after, limit }: FeedQuery, { isSkipped, rows, ...ends
   const items = rows.slice(0, limit).map(({ seq, ...row }) => ({ ...row, cursor: cursorAt(seq) }));
   const hasMore = rows.length > limit;
   const cursor = (hasMore ? items.at(-1)?.cursor : undefined) ?? cursorAt(ends.head);
-  return { items, cursor, isTruncated: startAfter(after, ends).isTruncated || isSkipped, hasMore };
+  const [first] = rows;
+  const start = first ? cursorAt(first.seq - 1) : cursor;
+  return { items, start, cursor, isTruncated: startAfter(after, ends).isTruncated || isSkipped, hasMore };
 }
 
 const OptionalNumber = z.coerce

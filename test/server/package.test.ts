@@ -40,6 +40,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "docs/configuration.md",
       "docs/console.md",
       "docs/daemon.md",
+      "docs/events.md",
       "docs/http.md",
       "docs/installation.md",
       "docs/limits.md",

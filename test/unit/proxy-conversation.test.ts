@@ -28,6 +28,41 @@ describe("a conversation through a proxy", () => {
     expect(conversation.fromDaemon(acknowledged)).toBe(acknowledged);
   });
 
+  it("an open stream of events goes on with the last cursor heard, and its confirmation is passed on only with a gap", () => {
+    const conversation = new Conversation();
+    const request = (id: unknown, params: object) => line({ id, method: "events/stream", params });
+    const notice = (kind: string, id: unknown, params: object) => {
+      const meta = { "io.modelcontextprotocol/subscriptionId": id };
+      return line({ method: `notifications/events/${kind}`, params: { ...params, _meta: meta } });
+    };
+    const plain = request("silent", { name: "turn.ended" });
+    for (const id of [1, "1"]) conversation.fromClient(request(id, { name: "turn.ended", cursor: "a", maxAgeMs: 5 }));
+    for (const each of [plain, request(2, {}), request(3, {})]) conversation.fromClient(each);
+    for (const id of [1, "1", 2, 3]) conversation.fromDaemon(notice("active", id, { cursor: "a", truncated: false }));
+    conversation.fromDaemon(notice("event", 1, { eventId: "e", cursor: "b" }));
+    conversation.fromDaemon(notice("heartbeat", "1", { cursor: "c" }));
+    conversation.fromDaemon(notice("error", "1", { error: {} }));
+    conversation.fromClient(line({ method: "notifications/cancelled", params: { requestId: 2 } }));
+    conversation.fromDaemon(line({ id: 3, result: {} }));
+    expect([conversation.isWaiting, conversation.awaitsNotifications]).toEqual([false, true]);
+    expect(conversation.failOpen("gone")).toEqual([]);
+    expect(conversation.replayLines()).toEqual([
+      request(1, { name: "turn.ended", cursor: "b" }),
+      request("1", { name: "turn.ended", cursor: "c" }),
+      plain,
+    ]);
+    const again = { cursor: "b", truncated: false };
+    expect(conversation.fromDaemon(notice("active", 1, again))).toBeUndefined();
+    const gap = notice("active", "1", { cursor: "d", truncated: true });
+    expect(conversation.fromDaemon(gap)).toBe(gap);
+    for (const id of ["silent", 1]) {
+      expect(conversation.fromDaemon(notice("active", id, again))).toBe(notice("active", id, again));
+    }
+    const ended = line({ id: 1, error: { code: -32_011, message: "NotFound" } });
+    expect(conversation.fromDaemon(ended)).toBe(ended);
+    expect(conversation.replayLines()).toHaveLength(2);
+  });
+
   it("a conversation is not opened again with requests whose failure the client was told", () => {
     const conversation = new Conversation();
     const subscribe = line({ id: 2, method: "resources/subscribe", params: { uri: "a" } });

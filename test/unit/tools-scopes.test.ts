@@ -133,6 +133,7 @@ describe("the caller's scopes", () => {
     states: createRequestStates(async () => Promise.resolve(new Uint8Array(32))),
     unattended: new UnattendedClients({ info: () => undefined }),
     tasks: undefined,
+    events: undefined,
     callerApproves: "all",
     reported: undefined,
     deps: async () => Promise.resolve(deps),

@@ -31,6 +31,8 @@ export interface FeedItem {
 
 export interface FeedPage {
   readonly items: readonly FeedItem[];
+  /** Position before the first item, at which delivery begins. */
+  readonly start: string;
   /** Position up to which the feed was read: every item before it has been returned, or does not match. */
   readonly cursor: string;
   /** True if items after `after` were left out: deleted (retention), of another feed, or before `since`. */

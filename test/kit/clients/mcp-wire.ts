@@ -67,6 +67,7 @@ export class Wire {
       states: createRequestStates(async () => Promise.resolve(new Uint8Array(32))),
       unattended: new UnattendedClients({ info: () => undefined }),
       tasks: undefined,
+      events: undefined,
       lastAnswersMs: 45_000,
       info: { name: "claude-agents-mcp", version: "1.2.3" },
       onClose: () => {

@@ -1,0 +1,43 @@
+import { invalidArgument, sessionNotFound } from "../../domain/error.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { statusOf } from "../../domain/session.ts";
+import type { SessionBackend } from "../../engine/ports.ts";
+import { presentOccurrence } from "../../view/occurrence.ts";
+import type { EventParts } from "./parts.ts";
+
+interface Sources {
+  readonly store: Pick<SessionBackend, "feed" | "log" | "rows">;
+  /** Returns a function that masks the secrets of the session. */
+  readonly maskOf: (sessionId: string) => (fields: JsonObject) => JsonObject;
+  /** Returns `cwd` as the sessions of the principal record it. */
+  readonly folderOf: (principal: Principal, cwd: string) => Promise<string>;
+}
+
+/** Creates the parts from the store: an item of the feed has ids only, so row and event are read for each delivery. */
+export function createEventParts({ folderOf, maskOf, store: { feed, log, rows } }: Sources): EventParts {
+  return {
+    feed,
+    present: async ({ eventId, name, sessionId }) => {
+      const [record, [event]] = await Promise.all([rows.get(sessionId), log.read(sessionId, eventId, 1)]);
+      if (!record || event?.id !== eventId) return undefined;
+      const session = { id: sessionId, title: record.title ?? record.spec.title, status: statusOf(record.state) };
+      return presentOccurrence(name, event, { session, mask: maskOf(sessionId) });
+    },
+    filterOf: async (principal, { cwd, sessionId }) => {
+      if (sessionId !== undefined) await checkSession(principal, sessionId, rows);
+      return {
+        ...(sessionId !== undefined && { sessionId }),
+        ...(cwd !== undefined && { cwd: await folderOf(principal, cwd) }),
+      };
+    },
+  };
+}
+
+async function checkSession(principal: Principal, sessionId: string, rows: SessionBackend["rows"]): Promise<void> {
+  const found = await rows.get(sessionId);
+  if (found?.principal !== principal) throw sessionNotFound(sessionId);
+  if (found.spec.persistSession !== false) return;
+  const problem = "this session leaves no trace (persistSession: false), so it has no events.";
+  throw invalidArgument("arguments.sessionId", `${problem} Follow it with claude_code_check.`);
+}
