@@ -48,7 +48,12 @@ export function clientOptions(settings: ClientSettings, parts: ClientParts): (co
     info: settings.info,
     states: createRequestStates(lazy(async () => stateKey(settings.config, parts))),
     following: createFollowing({ deps: running, log, offer }),
-    events: { parts: lazy(async () => createEvents(settings, parts)), streams: new EventStreams() },
+    events: {
+      parts: lazy(async () => createEvents(settings, parts)),
+      streams: new EventStreams(),
+      reach: settings.config.eventWebhooks,
+      webhooks: lazy(async () => createWebhookParts(settings, running)),
+    },
   };
   const shared = { ...parts, common, settings, learned: new DynamicDescription() };
   return (connection) => buildServerOptions(connection, shared);
@@ -74,6 +79,11 @@ async function createEvents(
       return (isConfined ? await findRealPath(cwd) : undefined) ?? cwd;
     },
   });
+}
+
+async function createWebhookParts({ config }: ClientSettings, running: ClientParts["running"]) {
+  const [{ store }, { subscribing }] = await Promise.all([running(), import("./webhooks.ts")]);
+  return subscribing(store.outbox, config.eventWebhooks === "any" ? "any" : "public");
 }
 
 /**
@@ -246,6 +256,8 @@ export async function preload(): Promise<void> {
     import("../config/confinement.ts"),
     import("../mcp/events/present.ts"),
     import("../mcp/events/serve.ts"),
+    import("../webhooks/receivers.ts"),
+    import("../webhooks/worker.ts"),
     import("../mcp/prompts/completion-answers.ts"),
     import("../mcp/prompts/prompt-answers.ts"),
     import("../mcp/prompts/prompts.ts"),

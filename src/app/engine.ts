@@ -111,7 +111,9 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   const backend = withWakes(parts.backend, () => webhooks.wake());
   const approvers = await startEngineApprovers(settings, { ...parts, backend }, () => engine);
   const outgoing = settings.runsNothing === true ? [] : approvers.outgoing;
-  const webhooks = await startWebhooks({ backend, outgoing, log });
+  const reach = settings.runsNothing === true ? "off" : config.eventWebhooks;
+  const maskOf = (sessionId: string) => (fields: JsonObject) => masker.ofSession(sessionId).fields(fields);
+  const webhooks = startWebhooks({ backend, outgoing, reach, maskOf, log });
   const store = withFollowers(webhooks.store, [http, approvers.offers, requestAuditor(parts)]);
   const runtime = claudeRuntime({
     ...createClaude(settings, log),

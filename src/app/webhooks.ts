@@ -1,17 +1,27 @@
 import type { OutgoingMessages } from "../approvers/approver.ts";
 import { constants } from "../config/constants.ts";
+import { feedEntries, type WebhookReach } from "../domain/feed.ts";
+import type { JsonObject } from "../domain/json.ts";
 import { repeatEvery } from "../engine/clock.ts";
-import type { Append, Logger, SessionBackend } from "../engine/ports.ts";
+import { type Append, type Logger, messageOf, type Outbox, type SessionBackend } from "../engine/ports.ts";
+import type { WebhookParts } from "../mcp/events/parts.ts";
 import { lazy } from "../mcp/lazy.ts";
 import { withDeliveries, withObserver } from "../store/open.ts";
+import type { Receiver } from "../webhooks/send.ts";
+import type { DeliveryWorker } from "../webhooks/worker.ts";
 import { systemClock } from "./system-clock.ts";
 
-/** Sends webhooks from the outbox of the store. */
+/** Sends webhooks from the outbox of the store: those of approvers, and those that callers have named for events. */
 
-export interface WebhookParts {
+export interface WebhookSources {
+  /** The result of `withWakes`. */
   readonly backend: SessionBackend;
   /** Messages of the approvers. */
   readonly outgoing: readonly OutgoingMessages[];
+  /** Webhooks of callers that this server sends to; `off` for none. */
+  readonly reach: WebhookReach | "off";
+  /** Returns a function that masks the secrets of the session. */
+  readonly maskOf: (sessionId: string) => (fields: JsonObject) => JsonObject;
   readonly log: Logger;
 }
 
@@ -32,33 +42,39 @@ const LOOK_MS = 60_000;
 /** Wraps a store to call `wake` after additions to the outbox by this server. */
 export function withWakes(backend: SessionBackend, wake: () => void): SessionBackend {
   const { outbox } = backend;
-  const onAppended = (_: string, { deliveries = [] }: Append) => {
-    if (deliveries.length > 0) wake();
+  const onAppended = (_: string, { deliveries = [], events, state }: Append) => {
+    // Entries of the feed add deliveries for the subscriptions that they match.
+    if (deliveries.length > 0 || feedEntries(events, state).length > 0) wake();
   };
   const add: typeof outbox.add = async (...given) => outbox.add(...given).finally(wake);
-  return { ...withObserver(backend, onAppended), outbox: { ...outbox, add } };
+  const subscribe: typeof outbox.subscribe = async (...given) => outbox.subscribe(...given).finally(wake);
+  return { ...withObserver(backend, onAppended), outbox: { ...outbox, add, subscribe } };
 }
 
-/** `backend` is the result of `withWakes`. */
-export async function startWebhooks({ backend, log, outgoing }: WebhookParts): Promise<Webhooks> {
-  if (outgoing.length === 0) return { store: backend, wake: () => undefined, close: async () => Promise.resolve() };
-  const { DeliveryWorker } = await import("../webhooks/worker.ts");
-  const { notifyRetryMs: retryMs, notifyTimeoutMs: timeoutMs } = constants();
-  const byTarget = new Map(outgoing.map((messages) => [messages.target, messages]));
-  const worker = new DeliveryWorker({
-    outbox: backend.outbox,
-    log,
-    operators: new Map(outgoing.map(({ receiver, target }) => [target, receiver])),
-    subscriber: undefined,
-    timeoutMs,
-    retryMs,
-    onSettled: (delivery, outcome) => byTarget.get(delivery.target)?.onSettled(delivery, outcome),
+/** Starts the worker once a delivery is due. Until then, a look costs one read of the store. */
+export function startWebhooks(sources: WebhookSources): Webhooks {
+  const { backend, log, outgoing, reach } = sources;
+  if (outgoing.length === 0 && reach === "off") {
+    return { store: backend, wake: () => undefined, close: async () => Promise.resolve() };
+  }
+  const scope = { targets: outgoing.map(({ target }) => target), hasSubscribers: reach !== "off" };
+  let worker: DeliveryWorker | undefined;
+  let isClosing = false;
+  const start = lazy(async () => {
+    worker = await createWorker(sources);
+    worker.start();
   });
-  worker.start();
-  const stopLooking = repeatEvery(systemClock, LOOK_MS, async () => Promise.resolve(worker.wake()));
+  const look = async () => {
+    if (worker) worker.wake();
+    else if ((await backend.outbox.dueInMs(scope)) !== undefined && !isClosing) await start();
+  };
+  const lookSafely = async () =>
+    look().catch((error: unknown) => log.warn("the store was not asked for webhooks", { error: messageOf(error) }));
+  const stopLooking = repeatEvery(systemClock, LOOK_MS, lookSafely);
   const close = lazy(async () => {
+    isClosing = true;
     await stopLooking();
-    await worker.close(LAST_ATTEMPTS_MS);
+    await worker?.close(LAST_ATTEMPTS_MS);
   });
   const added = withDeliveries(backend, (sessionId, change) =>
     outgoing.flatMap(({ deliveriesOf }) => deliveriesOf(sessionId, change)),
@@ -67,5 +83,48 @@ export async function startWebhooks({ backend, log, outgoing }: WebhookParts): P
     await close();
     await backend.close();
   };
-  return { store: { ...added, close: closeStore }, wake: () => worker.wake(), close };
+  return { store: { ...added, close: closeStore }, wake: () => void lookSafely(), close };
+}
+
+async function createWorker({ backend, log, maskOf, outgoing, reach }: WebhookSources): Promise<DeliveryWorker> {
+  const { DeliveryWorker: Worker } = await import("../webhooks/worker.ts");
+  const { notifyRetryMs: retryMs, notifyTimeoutMs: timeoutMs } = constants();
+  const byTarget = new Map(outgoing.map((messages) => [messages.target, messages]));
+  return new Worker({
+    outbox: backend.outbox,
+    log,
+    operators: new Map(outgoing.map(({ receiver, target }) => [target, receiver])),
+    subscriber: reach === "off" ? undefined : lateReceiver({ backend, maskOf, reach }),
+    timeoutMs,
+    retryMs,
+    onSettled: (delivery, outcome) => byTarget.get(delivery.target)?.onSettled(delivery, outcome),
+  });
+}
+
+/** Loads the presentation of events with the first delivery. */
+function lateReceiver({
+  backend,
+  maskOf,
+  reach,
+}: Pick<WebhookSources, "backend" | "maskOf"> & { readonly reach: WebhookReach }): Receiver {
+  const receiver = lazy(async () => {
+    const [{ createPresent }, { subscriberReceiver }] = await Promise.all([
+      import("../mcp/events/present.ts"),
+      import("../webhooks/receivers.ts"),
+    ]);
+    return subscriberReceiver({ outbox: backend.outbox, present: createPresent({ maskOf, store: backend }), reach });
+  });
+  return async (delivery) => (await receiver())(delivery);
+}
+
+/** Returns what `events/subscribe` needs. */
+export async function subscribing(outbox: Outbox, reach: WebhookReach): Promise<WebhookParts> {
+  const { Challenges, keyOf, urlProblem } = await import("../webhooks/receivers.ts");
+  const challenges = new Challenges({ reach, timeoutMs: constants().notifyTimeoutMs });
+  return {
+    outbox,
+    keyOf,
+    urlProblem: (url) => urlProblem(url, reach),
+    challenge: async (candidate) => challenges.ask(candidate),
+  };
 }

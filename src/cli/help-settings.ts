@@ -36,11 +36,17 @@ function summaryOf(meaning: string): string {
 /** Returns the page without empty lines, because it must fit on one screen. */
 export function servePage(): string {
   const about = "Serve MCP on stdin and stdout (docs/configuration.md).";
-  const isOnOneLine = ({ key }: Setting) => FOR_MACHINES.includes(key);
-  const names = SETTINGS.filter(isOnOneLine).map(({ flag }) => `--${flag}`);
-  const listed = settings((setting) => !isOnOneLine(setting));
-  return `Usage: claude-agents-mcp [serve] [flags]. ${about}\n${listed}\nFor several machines: ${names.join(", ")}\n`;
+  const isGrouped = ({ key }: Setting) => Object.values(GROUPS).some((keys) => keys.includes(key));
+  const listed = settings((setting) => !isGrouped(setting));
+  const groups = Object.entries(GROUPS).map(([title, keys]) => {
+    const flags = SETTINGS.filter(({ key }) => keys.includes(key)).map(({ flag }) => `--${flag}`);
+    return `${title}: ${flags.join(", ")}\n`;
+  });
+  return `Usage: claude-agents-mcp [serve] [flags]. ${about}\n${listed}\n${groups.join("")}`;
 }
 
-/** Keys of settings that only servers of several machines need. They share a line of that page. */
-const FOR_MACHINES: readonly string[] = ["storePasswordFile", "node", "labels", "sharedFolders", "leaseMs"];
+/** Keys of settings that few servers need. Those of a group share a line of that page. */
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  "For webhooks": ["notifyUrl", "notifySecretFile", "eventWebhooks"],
+  "For several machines": ["storePasswordFile", "node", "labels", "sharedFolders", "leaseMs"],
+};

@@ -83,6 +83,12 @@ export const serverFields = {
     meaning:
       "Budget of each principal per day, in USD. The day is that of the server's local time. A turn may spend an eighth of it. Counts Claude Code's estimates, which are not your bill. Holds for the local user and for principals without a budgetUsdPerDay of their own.",
   }),
+  eventWebhooks: choice(["off", "public", "any"], "public", {
+    flag: "event-webhooks",
+    variable: "CLAUDE_CODE_MCP_EVENT_WEBHOOKS",
+    meaning:
+      "Webhooks that clients may name for events. With public, HTTP principals other than the operator may name https URLs with public addresses. With any, so may the local user, and private and loopback addresses are allowed, with http on loopback. See docs/events.md.",
+  }),
   auditLog: path("none", {
     flag: "audit-log",
     variable: "CLAUDE_CODE_MCP_AUDIT_LOG",

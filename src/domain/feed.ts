@@ -1,4 +1,5 @@
 import type { SessionEvent } from "./event.ts";
+import { LOCAL_PRINCIPAL, type Principal } from "./principal.ts";
 import type { SessionState } from "./session.ts";
 
 /**
@@ -36,4 +37,12 @@ function feedNameOf(event: SessionEvent, { requests }: SessionState): FeedName |
 /** Writes the id of an event for its receivers: session and sequence, so that it is the same in every mode and at every retry. */
 export function feedEventId(sessionId: string, eventId: number): string {
   return `${sessionId}_${String(eventId)}`;
+}
+
+/** Webhooks that callers may name for events (`--event-webhooks`): with addresses of the public internet, or with any. */
+export type WebhookReach = "any" | "public";
+
+/** True if `principal` may name webhooks. The local user could reach the services of this machine through them. */
+export function mayNameWebhooks(principal: Principal, reach: WebhookReach): boolean {
+  return reach === "any" || principal !== LOCAL_PRINCIPAL;
 }

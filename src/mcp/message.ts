@@ -146,13 +146,18 @@ const OBJECT_FIELDS = new Set(["_meta", "arguments", "capabilities", "params"]);
 /** Required fields that may be empty: `null` means {}. */
 const CAPABILITY_FIELDS = new Set(["capabilities", `${PREFIX}clientCapabilities`]);
 
+/** Fields in which `null` is a value: a lifetime without end. */
+const NULL_FIELDS = new Set(["ttlMs"]);
+
 /** Removes `null` fields, which mean absent fields. Returns `value` itself if there are none. */
 function withoutNulls(value: unknown): unknown {
   if (!isObject(value)) return value;
   const all = Object.entries(value).map(
     ([key, each]) => [key, each ?? (CAPABILITY_FIELDS.has(key) ? {} : null)] as const,
   );
-  const kept = all.flatMap(([key, each]) => (each === null ? [] : [[key, normalizeField(key, each)] as const]));
+  const kept = all.flatMap(([key, each]) =>
+    each === null && !NULL_FIELDS.has(key) ? [] : [[key, normalizeField(key, each)] as const],
+  );
   const isSame = kept.length === all.length && kept.every(([key, each]) => each === value[key]);
   return isSame ? value : Object.fromEntries(kept);
 }

@@ -2,6 +2,7 @@ import { lookup as lookUp } from "node:dns/promises";
 import { request as requestPlain, type IncomingMessage } from "node:http";
 import { request as requestSecure } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
+import type { WebhookReach } from "../domain/feed.ts";
 import type { Delivery, DeliveryFault } from "../engine/ports.ts";
 import { isPublicAddress } from "../security/public-address.ts";
 import { parseRetryAfter, sign } from "./signing.ts";
@@ -18,7 +19,7 @@ export interface OutgoingMessage {
   readonly id: string;
   readonly body: string;
   /** `public` refuses all addresses but those of the public internet, because a client has named the URL. */
-  readonly reach: "any" | "public";
+  readonly reach: WebhookReach;
 }
 
 /** Makes the message of a delivery. Resolves with `undefined` if there is none any more: its session was deleted, for example. */

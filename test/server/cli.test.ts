@@ -43,7 +43,7 @@ describe("help", () => {
       const at = (begin: string) => lines.findIndex((line) => line.startsWith(begin));
       const [term, server, client] = [at("Terms of"), at("Settings of the server"), at("Settings of the client")];
       const ends = { term: server, server: client, client: lines.length };
-      const shared = /^For several machines: .+$/m.exec(stdout)?.[0] ?? "";
+      const shared = stdout.match(/^For .+$/gm)?.join(" ") ?? "";
       for (const { flag, meaning, of } of SETTINGS) {
         if (shared.includes(`--${flag}`)) continue;
         const line = lines.findIndex((each) => new RegExp(`^  --(\\[no-\\])?${flag} `).test(each));

@@ -64,6 +64,7 @@ describe("the settings", () => {
       retentionDays: 30,
       retentionMegabytes: 2_048,
       receipt: "on",
+      eventWebhooks: "public",
       verify: [],
       profiles: {},
       onLimit: "report",
@@ -133,9 +134,9 @@ describe("the settings", () => {
     expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
   });
 
-  it("there are 59 settings, each of a connection, a server or a client's process", () => {
+  it("there are 60 settings, each of a connection, a server or a client's process", () => {
     const count = (of: string) => SETTINGS.filter((each) => each.of === of).length;
-    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 33, 4, 59]);
+    expect([count("term"), count("server"), count("client"), SETTINGS.length]).toEqual([22, 34, 4, 60]);
   });
 
   it("each setting has its own flag, variable, key and description", () => {

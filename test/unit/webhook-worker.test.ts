@@ -41,8 +41,7 @@ class Scene {
 
   static async begin(): Promise<Scene> {
     const scene = new Scene();
-    scene.#server.listen(0, "127.0.0.1");
-    await once(scene.#server, "listening");
+    await scene.up();
     scene.#port = (scene.#server.address() as AddressInfo).port;
     return scene;
   }
@@ -54,7 +53,7 @@ class Scene {
       SESSION,
       deliveries.map((each) => ({ ...whole, until: this.clock.tick() + 86_400_000, ...each })),
     );
-    for (const worker of this.#workers) worker.wake();
+    this.wake();
   }
 
   /** Sends to a path named like the target. */
@@ -83,6 +82,21 @@ class Scene {
 
   async dueInMs(): Promise<number | undefined> {
     return this.store.outbox.dueInMs({ targets: ["one", "two"], hasSubscribers: false });
+  }
+
+  wake(): void {
+    for (const worker of this.#workers) worker.wake();
+  }
+
+  async down(): Promise<void> {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, "close");
+  }
+
+  async up(): Promise<void> {
+    this.#server.listen(this.#port, "127.0.0.1");
+    await once(this.#server, "listening");
   }
 
   async isDueWithin(from: number, to: number): Promise<boolean> {
@@ -137,6 +151,28 @@ describe("the worker of webhooks", () => {
     scene.start();
     await expect.poll(() => scene.ends).toEqual([["msg_1", "delivered", 3, "status 200"]]);
     expect(new Set(scene.got.map(({ id }) => id))).toEqual(new Set(["msg_1"]));
+  });
+
+  it("a receiver that was down for an hour gets the event once it is back, at most ten minutes later, under its id", async () => {
+    scene = await Scene.begin();
+    await scene.down();
+    await scene.add({});
+    scene.start();
+    const passTo = async (end: number) => {
+      while (scene.clock.tick() < end) {
+        // An attempt is under way, or holds the delivery for longer than any delay.
+        await expect.poll(async () => scene.isDueWithin(1, 750_000)).toBe(true);
+        scene.clock.advance((await scene.dueInMs()) ?? 0);
+        scene.wake();
+        await expect.poll(async () => scene.isDueWithin(1, 750_000)).toBe(true);
+      }
+    };
+    await passTo(3_600_000);
+    await scene.up();
+    scene.clock.advance(750_000);
+    scene.wake();
+    await expect.poll(() => scene.ends.map(([id, outcome]) => [id, outcome])).toEqual([["msg_1", "delivered"]]);
+    expect(scene.got.map(({ id }) => id)).toEqual(["msg_1"]);
   });
 
   it("a delivery taken by a killed server comes due again after its hold", async () => {

@@ -2,7 +2,7 @@ import { invalidArgument, sessionNotFound } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { statusOf } from "../../domain/session.ts";
-import type { SessionBackend } from "../../engine/ports.ts";
+import type { FeedItem, SessionBackend } from "../../engine/ports.ts";
 import { presentOccurrence } from "../../view/occurrence.ts";
 import type { EventParts } from "./parts.ts";
 
@@ -14,16 +14,22 @@ interface Sources {
   readonly folderOf: (principal: Principal, cwd: string) => Promise<string>;
 }
 
-/** Creates the parts from the store: an item of the feed has ids only, so row and event are read for each delivery. */
-export function createEventParts({ folderOf, maskOf, store: { feed, log, rows } }: Sources): EventParts {
+/** Returns `present`: an item of the feed has ids only, so row and event are read for each delivery. */
+export function createPresent({ maskOf, store: { log, rows } }: Omit<Sources, "folderOf">) {
+  return async ({ eventId, name, sessionId }: Pick<FeedItem, "eventId" | "name" | "sessionId">) => {
+    const [record, [event]] = await Promise.all([rows.get(sessionId), log.read(sessionId, eventId, 1)]);
+    if (!record || event?.id !== eventId) return undefined;
+    const session = { id: sessionId, title: record.title ?? record.spec.title, status: statusOf(record.state) };
+    return presentOccurrence(name, event, { session, mask: maskOf(sessionId) });
+  };
+}
+
+/** Creates the parts from the store. */
+export function createEventParts({ folderOf, ...sources }: Sources): EventParts {
+  const { feed, rows } = sources.store;
   return {
     feed,
-    present: async ({ eventId, name, sessionId }) => {
-      const [record, [event]] = await Promise.all([rows.get(sessionId), log.read(sessionId, eventId, 1)]);
-      if (!record || event?.id !== eventId) return undefined;
-      const session = { id: sessionId, title: record.title ?? record.spec.title, status: statusOf(record.state) };
-      return presentOccurrence(name, event, { session, mask: maskOf(sessionId) });
-    },
+    present: createPresent(sources),
     filterOf: async (principal, { cwd, sessionId }) => {
       if (sessionId !== undefined) await checkSession(principal, sessionId, rows);
       return {

@@ -1,5 +1,6 @@
 import type { Result, ServerContext } from "@modelcontextprotocol/server";
 import { invalidArgument } from "../../domain/error.ts";
+import { mayNameWebhooks } from "../../domain/feed.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { requireScope } from "../../engine/actions/scope.ts";
 import type { ReportFault } from "../../tools/errors.ts";
@@ -13,6 +14,7 @@ import { MAX_STREAMS } from "./open-streams.ts";
 import type { EventMethod, EventOptions } from "./parts.ts";
 import { pollEvents } from "./poll.ts";
 import { openStream } from "./stream.ts";
+import { requireWebhooks, subscribe, unsubscribe } from "./subscribe.ts";
 
 interface EventServer extends Pick<ServerOptions, "leaving" | "limits" | "log"> {
   readonly events: EventOptions;
@@ -46,10 +48,12 @@ export async function answerEvents(
 }
 
 const METHODS: Readonly<Record<EventMethod, (request: EventRequest) => Promise<Result> | Result>> = {
-  "events/list": ({ params }) => {
+  "events/list": ({ context, params, server }) => {
     // All events fit on the first page.
     if (readField(params, "cursor") !== undefined) throw invalidArgument("cursor", "there are no more pages.");
-    return listEvents(["poll", "push"]);
+    const { reach } = server.events;
+    const hasWebhooks = reach !== "off" && mayNameWebhooks(callerOf(context).principal, reach);
+    return listEvents(["poll", "push", ...(hasWebhooks ? (["webhook"] as const) : [])]);
   },
   "events/poll": async ({ context, params, server }) => {
     const parts = await server.events.parts();
@@ -62,6 +66,17 @@ const METHODS: Readonly<Record<EventMethod, (request: EventRequest) => Promise<R
   "events/stream": async (request) => {
     await stream(request);
     return { _meta: {} };
+  },
+  "events/subscribe": async ({ context, params, server: { events: all } }) => {
+    const { principal } = callerOf(context);
+    requireWebhooks(all.reach, principal);
+    const [parts, webhooks] = await Promise.all([all.parts(), all.webhooks()]);
+    return subscribe(params, { parts, webhooks }, { principal, now: Date.now() });
+  },
+  "events/unsubscribe": async ({ context, params, server: { events: all } }) => {
+    const { principal } = callerOf(context);
+    requireWebhooks(all.reach, principal);
+    return unsubscribe(params, await all.webhooks(), { principal });
   },
 };
 
