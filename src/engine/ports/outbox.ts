@@ -51,7 +51,7 @@ export interface Subscribed {
 export interface NewDelivery {
   /** Receiver: the id of a subscription, or one of the operator's. */
   readonly target: string;
-  /** Unique for `target`, and the same at each attempt. Adding an id again changes only `nodeId` and `until`. */
+  /** Unique for `target`, and the same at each attempt. Adding an id again changes only `nodeId` and `until`, and makes it due for a new node. */
   readonly messageId: string;
   readonly eventId: number;
   /** Type of the message. */

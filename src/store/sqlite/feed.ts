@@ -24,10 +24,11 @@ const sql = {
     FROM sessions s JOIN subscriptions u ON u.principal = s.principal AND u.name = $name
     WHERE s.id = $sessionId AND u.expires_at > $at AND coalesce(u.session_id, s.id) = s.id AND coalesce(u.cwd, s.cwd) = s.cwd
     ON CONFLICT DO NOTHING`,
-  // A changed delivery is the newest, so that the node that may send it now is woken.
+  // A changed delivery is the newest, so that the node that may send it now is woken, and due for a new node: the former is dead.
   add: `INSERT INTO deliveries(target, message_id, session_id, event_id, name, node, until)
     VALUES($target, $messageId, $sessionId, $eventId, $name, $nodeId, $until)
     ON CONFLICT(target, message_id) DO UPDATE SET node = excluded.node, until = excluded.until,
+      due_at = CASE WHEN node IS excluded.node THEN due_at ELSE excluded.due_at END,
       n = 1 + max((SELECT max(n) FROM deliveries), (SELECT seq FROM sqlite_sequence WHERE name = 'deliveries'))
     WHERE node IS NOT excluded.node OR until <> excluded.until`,
   read: `SELECT f.seq, f.name, f.session_id AS "sessionId", f.event_id AS "eventId", f.at ${MATCHING}

@@ -186,6 +186,14 @@ export function deliveryTests(world: () => World): void {
     await changes.return?.();
   });
 
+  it("a delivery that a dead node has taken is due at once for the node to which it is bound next", async () => {
+    const { a, b } = world();
+    await a.outbox.add("s", [message("m1", { nodeId: "a" })]);
+    expect(idsOf(await take(a))).toEqual(["m1"]);
+    await b.outbox.add("s", [message("m1", { nodeId: "b" })]);
+    expect(await take(b)).toMatchObject([{ messageId: "m1", attempts: 1 }]);
+  });
+
   it("a delivery that is added again keeps its attempts and its next time", async () => {
     const { a, b, createOwned } = world();
     const { lease } = await createOwned();

@@ -63,7 +63,9 @@ export const FEED_TABLES = `
       FROM unnest(d_change, d_target, d_message, d_event, d_name, d_node, d_until) WITH ORDINALITY
         AS d(change, target, message, event, name, node, until, place)
       WHERE d.change = ANY(p_stored) ORDER BY d.place
-      ON CONFLICT(target, message_id) DO UPDATE SET node = excluded.node, until = excluded.until, n = DEFAULT
+      ON CONFLICT(target, message_id) DO UPDATE SET node = excluded.node, until = excluded.until, n = DEFAULT,
+          -- Due for a new node: the former is dead.
+          due_at = CASE WHEN deliveries.node IS NOT DISTINCT FROM excluded.node THEN deliveries.due_at ELSE excluded.due_at END
         WHERE (deliveries.node, deliveries.until) IS DISTINCT FROM (excluded.node, excluded.until);
   END $$;
 
