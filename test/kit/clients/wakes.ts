@@ -51,6 +51,17 @@ export function describeWakes(claude: () => string): void {
   const gated = (tool: string, gate: string) => callOf(tool, [{ text: `Result of ${gate}.`, gateBefore: gate }]);
   const begins = async (gate: string) => world.model.waitForRequest(({ lastUserText }) => lastUserText.includes(gate));
 
+  /** Chooses "Allow once" and accepts; again while a busy Claude Code loses keys, until `answered` resolves. */
+  async function allow(terminal: RunningClaude, answered: Promise<unknown>): Promise<void> {
+    const pause = async (ms: number) => new Promise((resolve) => setTimeout(resolve, ms, "later"));
+    do {
+      for (const key of ["\u001B[C", "\r", "\r"]) {
+        await pause(500);
+        terminal.type(key);
+      }
+    } while ((await Promise.race([answered, pause(5_000)])) === "later");
+  }
+
   /** Expects `count` requests in all: a request too many would follow at once. */
   async function expectNoPoll({ requests }: CallerHome, count: number): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 2_000));
@@ -114,12 +125,9 @@ export function describeWakes(claude: () => string): void {
         await first.kill();
         const again = terminalOf(home, "--continue");
         await again.shows(/requestsyourinput/);
-        // Chooses "Allow once", and accepts.
-        for (const key of ["\u001B[C", "\r", "\r"]) {
-          await new Promise((resolve) => setTimeout(resolve, 500));
-          again.type(key);
-        }
-        expect((await home.asks(2)).lastUserText).toContain("Over.");
+        const answered = home.asks(2);
+        await allow(again, answered);
+        expect((await answered).lastUserText).toContain("Over.");
         expect(existsSync(file)).toBe(true);
         await expectNoPoll(home, 3);
       },
