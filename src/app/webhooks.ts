@@ -86,8 +86,17 @@ export function startWebhooks(sources: WebhookSources): Webhooks {
   return { store: { ...added, close: closeStore }, wake: () => void lookSafely(), close };
 }
 
+const importWorker = async () => import("../webhooks/worker.ts");
+const importReceivers = async () => import("../webhooks/receivers.ts");
+const importPresent = async () => import("../mcp/events/present.ts");
+
+/** Loads all modules. By the imports used later, because Node looks for the file again for an import from another module. */
+export async function preloadWebhooks(): Promise<void> {
+  await Promise.all([importWorker(), importReceivers(), importPresent()]);
+}
+
 async function createWorker({ backend, log, maskOf, outgoing, reach }: WebhookSources): Promise<DeliveryWorker> {
-  const { DeliveryWorker: Worker } = await import("../webhooks/worker.ts");
+  const { DeliveryWorker: Worker } = await importWorker();
   const { notifyRetryMs: retryMs, notifyTimeoutMs: timeoutMs } = constants();
   const byTarget = new Map(outgoing.map((messages) => [messages.target, messages]));
   return new Worker({
@@ -108,10 +117,7 @@ function lateReceiver({
   reach,
 }: Pick<WebhookSources, "backend" | "maskOf"> & { readonly reach: WebhookReach }): Receiver {
   const receiver = lazy(async () => {
-    const [{ createPresent }, { subscriberReceiver }] = await Promise.all([
-      import("../mcp/events/present.ts"),
-      import("../webhooks/receivers.ts"),
-    ]);
+    const [{ createPresent }, { subscriberReceiver }] = await Promise.all([importPresent(), importReceivers()]);
     return subscriberReceiver({ outbox: backend.outbox, present: createPresent({ maskOf, store: backend }), reach });
   });
   return async (delivery) => (await receiver())(delivery);
@@ -119,7 +125,7 @@ function lateReceiver({
 
 /** Returns what `events/subscribe` needs. */
 export async function subscribing(outbox: Outbox, reach: WebhookReach): Promise<WebhookParts> {
-  const { Challenges, keyOf, urlProblem } = await import("../webhooks/receivers.ts");
+  const { Challenges, keyOf, urlProblem } = await importReceivers();
   const challenges = new Challenges({ reach, timeoutMs: constants().notifyTimeoutMs });
   return {
     outbox,
