@@ -87,6 +87,32 @@ it("a store that fails is reported once, and the stream goes on where it was", a
   await run;
 });
 
+it("a stream over a closed store waits for its end, without reading on at once", async () => {
+  let looks = 0;
+  const stop = new AbortController();
+  const feed: Feed = {
+    read: async () => Promise.resolve(page()),
+    changes: () => {
+      looks += 1;
+      // Ends a stream that would never let this test go on.
+      if (looks > 9) stop.abort();
+      return new ReadableStream<void>({ start: (ending) => ending.close() })[Symbol.asyncIterator]();
+    },
+  };
+  const parts = { feed, present: async () => Promise.resolve(undefined), filterOf: async () => Promise.resolve({}) };
+  const heard: string[] = [];
+  const stream = new EventStream({ name: "turn.ended", filter: {}, after: undefined, since: undefined }, parts, {
+    principal: "local",
+    send: async (kind) => Promise.resolve(void heard.push(kind)),
+    describe: (error) => ({ message: String(error) }),
+  });
+  const run = stream.run(stop.signal);
+  await vi.advanceTimersByTimeAsync(1_999);
+  expect([looks, heard]).toEqual([1, ["active"]]);
+  stop.abort();
+  await run;
+});
+
 it("a gap in the middle of a stream is another `active` with a fresh cursor, before the events behind it", async () => {
   const gap = page({
     items: [item(7), item(-1), item(8)],

@@ -7,7 +7,7 @@ import type { EventParts } from "./parts.ts";
 
 /** Interval of heartbeats, ms. Clients give up a stream after twice the interval of the specification, 30 s. */
 const HEARTBEAT_MS = 15_000;
-/** Delay before the feed is read again after a failure, ms. */
+/** Delay before the feed is read again after a failure, or after its end, ms. */
 const RETRY_MS = 2_000;
 /** Events read at a time. */
 const PAGE = 50;
@@ -73,8 +73,10 @@ export class EventStream {
       // Reports an outage once. The heartbeats go on, with the last cursor.
       if (!this.#hasFailed) await this.#send("error", { error: this.#call.describe(error) });
       this.#hasFailed = true;
-      await pause(RETRY_MS, signal);
     }
+    // Also pauses once the store is closed, which ends `changes` without an error: to read on at once would keep this process
+    // from ending.
+    await pause(RETRY_MS, signal);
   }
 
   async #sendNew(signal: AbortSignal): Promise<void> {
