@@ -13,6 +13,7 @@ import { instructEach } from "./instructions.ts";
 import { nameFields } from "./named-fields.ts";
 import type { ServerOptions } from "./server-options.ts";
 import { TASKS_EXTENSION } from "../tools/arguments/wait-limits.ts";
+import type { ClientFacts } from "./tool-call.ts";
 import type { Subscriptions } from "./watch/subscriptions.ts";
 
 /**
@@ -138,7 +139,7 @@ function serveToolsAndResources({ server }: McpServer, options: ServerOptions, h
 function servePrompts({ server }: McpServer, options: ServerOptions): void {
   const prompts = async () => {
     const [{ promptAnswers }, offered] = await Promise.all([import("./prompts/prompt-answers.ts"), options.offer()]);
-    return promptAnswers(offered.prompts, options);
+    return promptAnswers(offered.prompts, () => clientOf(server), options);
   };
   if (hasPrompts(options.toolNames)) {
     server.setRequestHandler("prompts/list", async (_, context) => (await prompts()).list(context));
@@ -212,9 +213,12 @@ function serveEvents({ server }: McpServer, options: ServerOptions): void {
   for (const method of EVENT_METHODS) {
     server.setRequestHandler(method, ANY_PARAMS, async (params: unknown, context: ServerContext) => {
       const { answerEvents } = await import("./events/serve.ts");
-      // oxlint-disable-next-line typescript/no-deprecated -- in the 2025 era nothing else tells
-      const client = { clientInfo: server.getClientVersion() };
-      return answerEvents(method, params, context, { ...options, events, client, owner: server });
+      return answerEvents(method, params, context, { ...options, events, client: clientOf(server), owner: server });
     });
   }
+}
+
+function clientOf(server: McpServer["server"]): Pick<ClientFacts, "clientInfo"> {
+  // oxlint-disable-next-line typescript/no-deprecated -- in the 2025 era nothing else tells
+  return { clientInfo: server.getClientVersion() };
 }

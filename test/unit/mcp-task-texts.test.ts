@@ -9,6 +9,17 @@ const MAX_LINE_BYTES = 8_192;
 describe("a client that follows tasks", () => {
   const declared = { elicitation: { form: {} }, extensions: { "io.modelcontextprotocol/tasks": {} } };
 
+  async function promptOf(capabilities: object, name: string, args: Record<string, string>) {
+    const client = new Client(
+      { name: "claude-code", version: "1.0.0" },
+      { versionNegotiation: { mode: "auto" }, capabilities },
+    );
+    await client.connect(new Wire({ tasks: { keptMs: 1 } }));
+    const { messages } = await client.getPrompt({ name, arguments: args });
+    await client.close();
+    return JSON.stringify(messages);
+  }
+
   async function texts(capabilities: object, options: ConstructorParameters<typeof Wire>[0] = {}) {
     const wire = new Wire({ tasks: { keptMs: 1 }, ...options });
     const negotiated = { versionNegotiation: { mode: "auto" as const }, capabilities };
@@ -51,5 +62,16 @@ describe("a client that follows tasks", () => {
   it("a client that declares tasks without forms is told where requests wait, because no form can show them", async () => {
     const { instructions } = await texts({ extensions: declared.extensions });
     expect(instructions).toContain("2. Poll with claude_code_check");
+  });
+
+  it("prompts ask for no wait where the result comes by itself, or where calls wait by default", async () => {
+    const followed = await promptOf(declared, "review", { cwd: "/p" });
+    expect(followed).toContain("2. The result comes by itself.");
+    expect(followed).not.toMatch(/poll|waitMs\W+30000/);
+    const waited = await promptOf({}, "review", { cwd: "/p" });
+    expect(waited).toContain("2. While there is no result: claude_code_check");
+    for (const text of [waited, await promptOf({}, "delegate", { task: "x" })]) {
+      expect(text).not.toMatch(/waitMs\W+30000/);
+    }
   });
 });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Caller, Scope } from "../../domain/principal.ts";
 import { parseArguments } from "../../tools/arguments/parse.ts";
+import type { ToolLimits } from "../../tools/arguments/wait-limits.ts";
 import type { ArgumentKind } from "./completions.ts";
 import type { ToolDeps } from "../../tools/define.ts";
 
@@ -14,6 +15,11 @@ interface PromptArgument {
   readonly kind: ArgumentKind | undefined;
 }
 
+/** `limits`: those of the caller's client. */
+export interface PromptCaller extends Caller {
+  readonly limits: ToolLimits;
+}
+
 export interface Prompt {
   readonly name: string;
   readonly title: string;
@@ -21,14 +27,14 @@ export interface Prompt {
   readonly arguments: readonly PromptArgument[];
   readonly scopes: readonly Scope[];
   /** Throws `AppError`. */
-  text(raw: unknown, caller: Caller, deps: () => Promise<ToolDeps>): Promise<string>;
+  text(raw: unknown, caller: PromptCaller, deps: () => Promise<ToolDeps>): Promise<string>;
 }
 
 interface PromptDefinition<I extends z.ZodObject> extends Omit<Prompt, "arguments" | "text"> {
   readonly input: I;
   /** Kinds of completions, by argument. */
   readonly kinds: Readonly<Partial<Record<keyof z.output<I>, ArgumentKind>>>;
-  readonly write: (args: z.output<I>, caller: Caller, deps: () => Promise<ToolDeps>) => Promise<string> | string;
+  readonly write: (args: z.output<I>, caller: PromptCaller, deps: () => Promise<ToolDeps>) => Promise<string> | string;
 }
 
 export function definePrompt<I extends z.ZodObject>(definition: PromptDefinition<I>): Prompt {
@@ -54,4 +60,9 @@ export function definePrompt<I extends z.ZodObject>(definition: PromptDefinition
 function withoutEmptyStrings(raw: unknown): unknown {
   if (typeof raw !== "object" || raw === null) return raw;
   return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== ""));
+}
+
+/** Returns the `waitMs` of a call that begins a turn. A client whose calls wait by default, or that follows tasks, needs none. */
+export function shortWait({ followsTasks = false, waitsByDefault = false }: ToolLimits): { readonly waitMs?: number } {
+  return followsTasks || waitsByDefault ? {} : { waitMs: 30_000 };
 }

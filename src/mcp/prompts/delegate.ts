@@ -5,7 +5,7 @@ import { answer } from "../../engine/actions/answering.ts";
 import { start } from "../../engine/actions/begin.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { SKILL_BODY } from "../resources/skill.ts";
-import { definePrompt } from "./define-prompt.ts";
+import { definePrompt, shortWait } from "./define-prompt.ts";
 
 const Input = z.strictObject({
   task: z.string().min(1).max(100_000).describe("task for Claude Code"),
@@ -22,7 +22,7 @@ export const delegate = definePrompt({
   input: Input,
   kinds: { cwd: "folder", model: "model", agent: "agent", skill: "skill" },
   scopes: [events.scope, start.scope],
-  write: ({ agent, cwd, model, skill, task }, { scopes }) => {
+  write: ({ agent, cwd, model, skill, task }, { limits, scopes }) => {
     const given = {
       ...(cwd !== undefined && { cwd }),
       ...(model !== undefined && { model }),
@@ -35,7 +35,7 @@ export const delegate = definePrompt({
 ${task}
 </task>
 
-Start it: claude_code ${formatArguments({ prompt: "...", ...given, waitMs: 30_000 })}
+Start it: claude_code ${formatArguments({ prompt: "...", ...given, ...shortWait(limits) })}
 ${named}${scopes.includes(answer.scope) ? "" : WAITING}
 ${SKILL_BODY}`;
   },

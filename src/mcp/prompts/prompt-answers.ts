@@ -12,6 +12,7 @@ import type { Prompt } from "./define-prompt.ts";
 import { mayUsePrompt } from "./prompts.ts";
 import { callerOf } from "../caller.ts";
 import type { ServerOptions } from "../server-options.ts";
+import { limitsOf, type ClientFacts } from "../tool-call.ts";
 import { toProtocolError } from "../protocol-errors.ts";
 
 interface PromptAnswers {
@@ -22,8 +23,10 @@ interface PromptAnswers {
 /** Lists prompts and writes their texts. Errors in arguments read like those of tools. */
 export function promptAnswers(
   prompts: readonly Prompt[],
-  { deps, log }: Pick<ServerOptions, "deps" | "log">,
+  said: () => Pick<ClientFacts, "clientInfo">,
+  options: Pick<ServerOptions, "deps" | "limits" | "log" | "tasks">,
 ): PromptAnswers {
+  const { deps, log } = options;
   return {
     list: (context) => ({
       prompts: prompts
@@ -40,7 +43,8 @@ export function promptAnswers(
       try {
         const caller = callerOf(context);
         for (const scope of prompt.scopes) requireScope(caller, scope, `The prompt ${name}`);
-        const text = await prompt.text(args ?? {}, caller, deps);
+        const limits = limitsOf(context, said(), options);
+        const text = await prompt.text(args ?? {}, { ...caller, limits }, deps);
         return { description: prompt.description, messages: [{ role: "user", content: { type: "text", text } }] };
       } catch (error) {
         const report: ReportFault = (fault, cause) =>

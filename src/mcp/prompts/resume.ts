@@ -9,9 +9,10 @@ import { events } from "../../engine/actions/reading.ts";
 import { cutText } from "../../view/size.ts";
 import { summaryOf } from "../../view/summary.ts";
 import { briefVerification } from "../../view/verification.ts";
+import type { ToolLimits } from "../../tools/arguments/wait-limits.ts";
 import { readResult, readableSession, type ReadableSession } from "../../tools/readable-session.ts";
 import { formatArguments } from "./delegate.ts";
-import { definePrompt } from "./define-prompt.ts";
+import { definePrompt, shortWait } from "./define-prompt.ts";
 
 const Input = z.strictObject({ sessionId: SessionId.describe("session to continue") });
 
@@ -37,7 +38,7 @@ export const resume = definePrompt({
       ...lastResultText(state, await readResult(view, record)),
       ...(await readRequests(view, state)),
       ...queueText(state),
-      nextStepText(sessionId, state),
+      nextStepText(sessionId, state, caller.limits),
     ];
     return parts.join("\n\n");
   },
@@ -75,7 +76,11 @@ function queueText({ queue }: SessionState): string[] {
   ];
 }
 
-function nextStepText(sessionId: string, { requests, closed, lastEventId, turn }: SessionState): string {
+function nextStepText(
+  sessionId: string,
+  { requests, closed, lastEventId, turn }: SessionState,
+  limits: ToolLimits,
+): string {
   if (closed?.reason === "cancelled") {
     return "It was cancelled and takes no more prompts: start a new session (claude_code) for what is left to do.";
   }
@@ -85,5 +90,5 @@ function nextStepText(sessionId: string, { requests, closed, lastEventId, turn }
     return `Read the requests with ${poll}, answer each (respond_permission, or answer_question), and follow it to its end.`;
   }
   if (turn) return `Follow it to its end with ${poll}.`;
-  return `Read its history with claude_code_check ${formatArguments({ action: "poll", sessionId, cursor: 1, waitMs: 0 })}. Tell me where it stands and what you would do next; then go on with claude_code_reply ${formatArguments({ sessionId, prompt: "...", waitMs: 30_000 })}.`;
+  return `Read its history with claude_code_check ${formatArguments({ action: "poll", sessionId, cursor: 1, waitMs: 0 })}. Tell me where it stands and what you would do next; then go on with claude_code_reply ${formatArguments({ sessionId, prompt: "...", ...shortWait(limits) })}.`;
 }

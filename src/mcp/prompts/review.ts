@@ -7,9 +7,10 @@ import { SessionId } from "../../engine/actions/input.ts";
 import { get } from "../../engine/actions/reading.ts";
 import { start } from "../../engine/actions/begin.ts";
 import { requireScope } from "../../engine/actions/scope.ts";
+import type { ToolLimits } from "../../tools/arguments/wait-limits.ts";
 import type { ToolDeps } from "../../tools/define.ts";
 import { formatArguments } from "./delegate.ts";
-import { definePrompt } from "./define-prompt.ts";
+import { definePrompt, shortWait } from "./define-prompt.ts";
 
 const Input = z.strictObject({
   sessionId: SessionId.exactOptional().describe("session whose changes to review"),
@@ -33,7 +34,7 @@ export const review = definePrompt({
     if (sessionId !== undefined) return reviewSessionText(sessionId, caller, await deps());
     if (cwd === undefined) throw invalidArgument("sessionId", "is required, or cwd to review a folder.");
     requireScope(caller, start.scope, "Having a folder reviewed");
-    return reviewFolderText(cwd);
+    return reviewFolderText(cwd, caller.limits);
   },
 });
 
@@ -67,12 +68,14 @@ const WRITING = ["Edit", "Write", "NotebookEdit"];
 const ASSIGNMENT =
   "Review what has changed in this folder since the last commit: git status, git diff HEAD, and the new files. Judge whether it does what it seems meant to do, what it breaks, which cases it misses, what is not tested. Change nothing. Report the findings, most severe first, with file and line.";
 
-function reviewFolderText(cwd: string): string {
-  const args = { prompt: ASSIGNMENT, cwd, allowedTools: READING, disallowedTools: WRITING, waitMs: 30_000 };
+function reviewFolderText(cwd: string, limits: ToolLimits): string {
+  const poll = `claude_code_check ${formatArguments({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}`;
+  const wait = limits.followsTasks === true ? "The result comes by itself." : `While there is no result: ${poll}`;
+  const args = { prompt: ASSIGNMENT, cwd, allowedTools: READING, disallowedTools: WRITING, ...shortWait(limits) };
   return `Have Claude Code review what has changed in ${cwd}. It must not change anything.
 
 1. claude_code ${formatArguments(args)}
-2. While there is no result: claude_code_check ${formatArguments({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
+2. ${wait}
    Deny every request that is not for reading.
 3. Verify each finding yourself, as far as you can. ${REPORT}`;
 }
