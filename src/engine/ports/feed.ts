@@ -47,6 +47,9 @@ export interface FeedPage {
 export interface Feed {
   /** A cursor is an opaque text of `[\w.-]`. Throws INVALID_ARGUMENT for a malformed cursor. */
   read(query: FeedQuery): Promise<FeedPage>;
-  /** Yields at once, and after each change by any node that may have added items or deliveries, until `signal` aborts. */
+  /**
+   * Yields at once, and after each change by any node that may have added items or deliveries, until `signal` aborts or the store
+   * is closed.
+   */
   changes(signal: AbortSignal): AsyncIterable<void>;
 }

@@ -193,10 +193,7 @@ export class SqliteBackend implements SessionBackend {
 
   readonly feed: Feed = {
     read: async (query) => this.#read((db) => db.snapshot(() => readFeed(db, query))),
-    changes: (signal) => {
-      this.#assertOpen();
-      return tailFeed(this.#changes, async () => this.#read(changeMark), signal);
-    },
+    changes: (signal) => tailFeed(this.#changes, async () => this.#read(changeMark), signal),
   };
 
   readonly outbox = createOutbox({

@@ -103,6 +103,7 @@ export function feedTests(world: () => World): void {
     await expect(a.log.append(lease, { ...change, state: { ...state, lastEventId: 7 } })).rejects.toThrow("disagree");
     expect(await b.feed.read(query({ after }))).toEqual({
       items: [],
+      start: after,
       cursor: after,
       isTruncated: false,
       hasMore: false,
@@ -149,14 +150,18 @@ export function feedTests(world: () => World): void {
     const { lease } = await createOwned();
     await write(a, lease, [waits()]);
     const first = await b.feed.read(query());
-    expect(first).toEqual({ items: [], cursor: first.cursor, isTruncated: false, hasMore: false });
+    const { cursor } = first;
+    expect(first).toEqual({ items: [], start: cursor, cursor, isTruncated: false, hasMore: false });
     expect(first.cursor).toMatch(/^[\w.-]+$/);
     await write(a, lease, [waits(), ended, waits(), waits(), ended]);
     const { cursors, items } = await readAll(b, query({ after: first.cursor, limit: 2 }));
     expect([items.map(({ eventId }) => eventId), cursors.length]).toEqual([[2, 4, 5], 2]);
     // Each item has the position after itself; the last position is behind the items of other kinds, too.
     const from = async (after: string) => idsOf(await b.feed.read(query({ after })));
-    expect(await Promise.all(items.map(async ({ cursor }) => from(cursor)))).toEqual([[4, 5], [5], []]);
+    expect(await Promise.all(items.map(async (item) => from(item.cursor)))).toEqual([[4, 5], [5], []]);
+    // A page starts right before its first item, behind items of other kinds.
+    const { start } = await b.feed.read(query({ after: items[0]!.cursor }));
+    expect([start === items[0]!.cursor, await from(start)]).toEqual([false, [4, 5]]);
     expect(await b.feed.read(query({ after: cursors.at(-1), name: "turn.ended" }))).toMatchObject({ items: [] });
     const exact = await b.feed.read(query({ after: first.cursor, limit: 3 }));
     expect([exact.hasMore, exact.cursor]).toEqual([false, cursors.at(-1)]);
@@ -253,6 +258,8 @@ export function feedTests(world: () => World): void {
   it("a store that closes ends the readers of its feed", async () => {
     const { b } = world();
     for await (const _ of b.feed.changes(never)) await b.close();
+    // Ends later readers, too, which would take an error for an outage.
+    for await (const _ of b.feed.changes(never)) throw new Error("a closed store has no changes");
     await expect(b.feed.read(query())).rejects.toThrow("closed");
   });
 }
