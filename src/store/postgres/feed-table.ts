@@ -1,11 +1,11 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import type { Feed, FeedPage, FeedQuery, NewDelivery } from "../../engine/ports.ts";
 import { FEED_KEPT_MS, readCursor } from "../feed-cursor.ts";
 import { feedPage, FeedRow } from "../outbox-rows.ts";
-import { tailFeed } from "../session-watch.ts";
+import { type SessionWatch, tailFeed } from "../session-watch.ts";
 import { jsonText } from "../texts.ts";
 import type { Database } from "./connect/database.ts";
-import type { DatabaseWatch } from "./database-watch.ts";
 
 /** Rows of the feed deleted in one transaction. */
 const STEP_ROWS = 1_000;
@@ -67,9 +67,15 @@ export function deliveryColumns(changes: readonly (readonly NewDelivery[])[]) {
 
 export type UseDatabase = <T>(work: (db: Database) => Promise<T>) => Promise<T>;
 
-export function databaseFeed(use: UseDatabase, changes: DatabaseWatch): Feed {
-  const mark = async () =>
-    JSON.stringify(await use(async (db) => db.get(sql.changes, Changes, [], { patience: "reader" })));
+export function databaseFeed(use: UseDatabase, changes: SessionWatch): Feed {
+  let asked: Promise<string> | undefined;
+  const ask = async () => {
+    await nextTurn();
+    asked = undefined;
+    return JSON.stringify(await use(async (db) => db.get(sql.changes, Changes, [], { patience: "reader" })));
+  };
+  // One statement for all readers that are woken together: each open stream is a reader.
+  const mark = async () => (asked ??= ask());
   return {
     read: async (query) => use(async (db) => readFeed(db, query)),
     changes: (signal) => tailFeed(changes, mark, signal),
