@@ -74,7 +74,7 @@ export function databaseFeed(use: UseDatabase, changes: SessionWatch): Feed {
     asked = undefined;
     return JSON.stringify(await use(async (db) => db.get(sql.changes, Changes, [], { patience: "reader" })));
   };
-  // One statement for all readers that are woken together: each open stream is a reader.
+  // Asks once for all readers that are woken together: each open stream is a reader.
   const mark = async () => (asked ??= ask());
   return {
     read: async (query) => use(async (db) => readFeed(db, query)),
