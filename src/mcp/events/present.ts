@@ -1,3 +1,4 @@
+import { setImmediate as untilIdle } from "node:timers/promises";
 import { invalidArgument, sessionNotFound } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -27,9 +28,17 @@ export function createPresent({ maskOf, store: { log, rows } }: Omit<Sources, "f
 /** Creates the parts from the store. */
 export function createEventParts({ folderOf, ...sources }: Sources): EventParts {
   const { feed, rows } = sources.store;
+  const present = createPresent(sources);
+  let turns: Promise<unknown> = Promise.resolve();
+  // Reads of a local store wait for nothing, so that a long backlog would hold up every client. Presents one item in each round
+  // of the event loop, so that many backlogs hold up no more than one.
+  const nextTurn = async () => (turns = turns.then(async () => untilIdle()));
   return {
     feed,
-    present: createPresent(sources),
+    present: async (item) => {
+      await nextTurn();
+      return present(item);
+    },
     filterOf: async (principal, { cwd, sessionId }) => {
       if (sessionId !== undefined) await checkSession(principal, sessionId, rows);
       return {
