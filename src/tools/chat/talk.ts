@@ -60,7 +60,10 @@ export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<
 
 const Shape = z.object({ includeThinking: z.boolean().exactOptional(), close: z.boolean().exactOptional() });
 
-/** Answers as `talk` does at the end of the turn, from the log. Closes the session if nothing has: its server may have died. */
+/**
+ * Answers as `talk` does at the end of the turn, from the log. Closes the session if nothing has, because its server may have
+ * died, and if nobody has used the session since: a client may ask for the end of a task days later.
+ */
 export async function answerTalk({ shape, ...turn }: EndedTask, call: ToolCall, deps: ToolDeps): Promise<Answered> {
   const { sessionId } = turn;
   const { close: closes = false, includeThinking = false } = Shape.safeParse(shape).data ?? {};
@@ -70,13 +73,14 @@ export async function answerTalk({ shape, ...turn }: EndedTask, call: ToolCall, 
     if (event.type === "message") conversation.recall(event.data.message);
   });
   const endSession = async () => void (await closing.run(actingCaller(call, deps), { sessionId }));
-  const isOpen = closes && (await view.record()).state.closed === undefined;
+  const { closed, lastTurnEventId, queue, turn: running } = (await view.record()).state;
+  const isUnused = lastTurnEventId === turn.endEventId && running === null && queue.length === 0;
   const said = {
     tool: "",
     sent: { ...turn, warnings: [] },
     text: "",
     includeThinking,
-    ...(isOpen && { close: endSession }),
+    ...(closes && !closed && isUnused && { close: endSession }),
   };
   const reply = await buildReply(view, { why: "ended", end }, conversation, said);
   return answerWith(reply, await closeSession(said));
