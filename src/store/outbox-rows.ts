@@ -63,7 +63,7 @@ export const SubscriptionRow = z
     ...(fault !== null && { lastFault: fault }),
   }));
 
-/** Row of a taken delivery. `before`: number of the oldest other item that waits for the same subscription. */
+/** Row of a taken delivery. `owner`: principal of the subscription; `before`: number of the oldest other item that waits for the same subscription. */
 export const DeliveryRow = z.object({
   n: z.coerce.number(),
   target: z.string(),
@@ -74,6 +74,7 @@ export const DeliveryRow = z.object({
   seq: OptionalNumber,
   attempts: z.coerce.number(),
   until: z.coerce.number(),
+  owner: JsonText.nullable(),
   before: OptionalNumber,
 });
 
@@ -85,7 +86,7 @@ export function deliveriesOf(rows: readonly DeliveryRow[], feedId: string): Deli
 }
 
 function deliveryOf({ before, seq, ...row }: DeliveryRow, feedId: string): Delivery {
-  const { attempts, eventId, messageId, name, sessionId, target, until } = row;
+  const { attempts, eventId, messageId, name, owner, sessionId, target, until } = row;
   const settled = seq !== undefined && before !== undefined && before < seq ? before - 1 : seq;
   return {
     attempts,
@@ -95,6 +96,7 @@ function deliveryOf({ before, seq, ...row }: DeliveryRow, feedId: string): Deliv
     sessionId,
     target,
     until,
+    ...(owner !== null && { owner }),
     ...(settled !== undefined && { cursor: writeCursor({ feedId, seq: settled }) }),
   };
 }

@@ -130,10 +130,18 @@ export class DeliveryWorker {
       // Continues once a slot is free, since `#deliver` wakes the loop.
       if (limit === 0) return undefined;
       const holdMs = this.#queue.rounds * timeoutMs + HOLD_MARGIN_MS;
-      const taken = await outbox.take({ ...this.#scope, except: this.#queue.full, limit, holdMs });
-      for (const delivery of taken) this.#queue.add(delivery.target, delivery);
-      if (taken.length < limit) return this.#queue.full.length > 0 ? FULL_LOOK_MS : outbox.dueInMs(this.#scope);
+      const { isOwned, owners, targets: except } = this.#queue.full;
+      const { hasSubscribers, targets } = this.#scope;
+      const scope = { targets, hasSubscribers: hasSubscribers && !isOwned };
+      const taken = await outbox.take({ ...scope, except, exceptOwners: owners, limit, holdMs });
+      for (const delivery of taken) this.#queue.add({ target: delivery.target, owner: delivery.owner }, delivery);
+      if (taken.length < limit) return this.#isFull ? FULL_LOOK_MS : outbox.dueInMs(this.#scope);
     }
+  }
+
+  get #isFull(): boolean {
+    const { isOwned, owners, targets } = this.#queue.full;
+    return isOwned || owners.length > 0 || targets.length > 0;
   }
 
   async #sleep(waitMs: number | undefined, changed: Promise<void>): Promise<void> {

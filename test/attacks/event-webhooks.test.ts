@@ -155,6 +155,22 @@ describe("a webhook named by an attacker", { timeout: 60_000 }, () => {
     expect(receiver.got[0]?.headers["x-mcp-subscription-id"]).toBe(id);
   });
 
+  it("100 silent receivers of one caller do not hold up the event of another", async () => {
+    const http = await startServer("any", constants({ notifyTimeoutMs: 30_000 }));
+    const prompt = scriptTag([{ text: "Done." }]);
+    const eve = await http.connect("modern", tokens.eve);
+    const silent = new Subscriber(eve, receiver);
+    for (let n = 0; n < 100; n += 1) await silent.subscribe({ url: `${receiver.url}?${String(n)}` });
+    const ada = await http.connect("modern", tokens.ada);
+    const { id } = await new Subscriber(ada, receiver).subscribe();
+    receiver.answer = ({ headers, response }) => void (headers["x-mcp-subscription-id"] === id && response.end());
+    await eve.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    await receiver.until(8);
+    await ada.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    await receiver.until(9);
+    expect(receiver.got[8]?.headers["x-mcp-subscription-id"]).toBe(id);
+  });
+
   it("secrets and paths of URLs are in no log and no error", async () => {
     const http = await startServer("any", { CLAUDE_CODE_MCP_LOG_LEVEL: "debug" });
     const ada = await http.connect("modern", tokens.ada);

@@ -65,6 +65,8 @@ export interface NewDelivery {
 export interface Delivery extends NewDelivery {
   readonly sessionId: string;
   readonly until: number;
+  /** Principal of the subscription. Absent for the operator's. */
+  readonly owner?: Principal;
   /** Attempts so far. */
   readonly attempts: number;
   /** For a subscription: position before which everything else is delivered or given up. Absent for the operator's. */
@@ -83,6 +85,13 @@ export interface DeliveryScope {
   readonly targets: readonly string[];
   /** True for all subscriptions, too. */
   readonly hasSubscribers: boolean;
+}
+
+export interface TakeQuery extends DeliveryScope {
+  readonly except: readonly string[];
+  readonly exceptOwners?: readonly Principal[];
+  readonly limit: number;
+  readonly holdMs: number;
 }
 
 /**
@@ -110,12 +119,10 @@ export interface Outbox {
   /** Removes a delivery that is no longer wanted. */
   withdraw(sessionId: string, target: string, messageId: string): Promise<void>;
   /**
-   * Takes due deliveries of the scope, oldest first, but none to targets in `except`, which have enough under way. Nobody else
-   * gets them for `holdMs`; without a result by then, they are due again.
+   * Takes due deliveries of the scope, oldest first, but none to targets in `except` and of principals in `exceptOwners`, which
+   * have enough under way. Nobody else gets them for `holdMs`; without a result by then, they are due again.
    */
-  take(
-    query: DeliveryScope & { readonly except: readonly string[]; readonly limit: number; readonly holdMs: number },
-  ): Promise<Delivery[]>;
+  take(query: TakeQuery): Promise<Delivery[]>;
   /** Time until the next delivery of the scope is due, ms; `undefined` if none waits. */
   dueInMs(scope: DeliveryScope): Promise<number | undefined>;
   /** Records a result. Resolves with the end of the delivery: `retry`, or how it ended; `gone` if it was withdrawn meanwhile. */

@@ -30,10 +30,12 @@ const sql = {
   add: `SELECT add_to_feed(ARRAY[1], $1, ${NONE}, ${NONE}::integer[], ${NONE}::text[], ${NONE}, $2, $3, $4, $5, $6, $7, $8)`,
   withdraw: "DELETE FROM deliveries WHERE target = $1 AND message_id = $2",
   take: `WITH due AS MATERIALIZED (SELECT n FROM deliveries WHERE due_at <= ${NOW} AND ${MAY_TAKE}
-      AND target <> ALL($6::text[]) ORDER BY n LIMIT $4 FOR UPDATE SKIP LOCKED),
+      AND target <> ALL($6::text[]) AND NOT EXISTS (SELECT 1 FROM subscriptions u
+        WHERE u.id = target AND u.principal = ANY($7::text[])) ORDER BY n LIMIT $4 FOR UPDATE SKIP LOCKED),
     taken AS (UPDATE deliveries d SET due_at = ${NOW} + $5, attempts = attempts + 1 FROM due WHERE d.n = due.n RETURNING d.*)
     SELECT n, target, message_id AS "messageId", session_id AS "sessionId", event_id AS "eventId", name, seq,
-      attempts - 1 AS attempts, until, ${FEED_ID}, (SELECT min(o.seq) FROM deliveries o
+      attempts - 1 AS attempts, until, ${FEED_ID},
+      (SELECT principal FROM subscriptions WHERE id = taken.target) AS owner, (SELECT min(o.seq) FROM deliveries o
         WHERE o.target = taken.target AND o.n <> taken.n AND o.until > ${NOW}) AS before
     FROM taken`,
   due: `SELECT min(due_at) - ${NOW} AS ms FROM deliveries WHERE ${MAY_TAKE}`,
@@ -66,8 +68,8 @@ export function databaseOutbox(use: UseDatabase, { nodeId, onAdded }: { nodeId: 
       onAdded();
     },
     withdraw: async (_, target, messageId) => use(async (db) => db.run(sql.withdraw, [target, messageId])),
-    take: async ({ except, hasSubscribers, holdMs, limit, targets }) => {
-      const values = [targets, nodeId, hasSubscribers, limit, holdMs, except];
+    take: async ({ except, exceptOwners = [], hasSubscribers, holdMs, limit, targets }) => {
+      const values = [targets, nodeId, hasSubscribers, limit, holdMs, except, exceptOwners.map(jsonText)];
       const rows = await use(async (db) => db.all(sql.take, Taken, values));
       return deliveriesOf(rows, rows[0]?.feedId ?? "");
     },

@@ -41,9 +41,10 @@ const sql = {
   withdraw: "DELETE FROM deliveries WHERE target = $target AND message_id = $messageId",
   take: `UPDATE deliveries SET due_at = $now + $holdMs, attempts = attempts + 1 WHERE n IN
       (SELECT n FROM deliveries WHERE due_at <= $now AND until > $now AND ${mayTake}
-        AND target NOT IN (SELECT value FROM json_each($except)) ORDER BY n LIMIT $limit)
+        AND target NOT IN (SELECT value FROM json_each($except)) AND target NOT IN (SELECT id FROM subscriptions
+          WHERE principal IN (SELECT value FROM json_each($exceptOwners))) ORDER BY n LIMIT $limit)
     RETURNING target, message_id AS "messageId", session_id AS "sessionId", event_id AS "eventId", name, seq,
-      attempts - 1 AS attempts, until, n, (SELECT min(o.seq) FROM deliveries o
+      attempts - 1 AS attempts, until, n, (SELECT principal FROM subscriptions WHERE id = deliveries.target) AS owner, (SELECT min(o.seq) FROM deliveries o
         WHERE o.target = deliveries.target AND o.n <> deliveries.n AND o.until > $now) AS before`,
   due: `SELECT min(due_at) AS at FROM deliveries WHERE until > $now AND ${mayTake}`,
   end: "DELETE FROM deliveries WHERE target = $target AND message_id = $messageId",
@@ -92,9 +93,10 @@ export function createOutbox({ nodeId, now, onAdded, read, write }: Access): Out
       onAdded();
     },
     withdraw: async (_, target, messageId) => write((db) => void db.run(sql.withdraw, { target, messageId })),
-    take: async ({ except, holdMs, limit, ...scope }) =>
+    take: async ({ except, exceptOwners = [], holdMs, limit, ...scope }) =>
       write((db) => {
-        const values = { holdMs, limit, except: JSON.stringify(except), ...scopeValues(scope) };
+        const texts = { except: JSON.stringify(except), exceptOwners: JSON.stringify(exceptOwners.map(jsonText)) };
+        const values = { holdMs, limit, ...texts, ...scopeValues(scope) };
         const { feedId } = readEnds(db);
         return deliveriesOf(db.all(sql.take, DeliveryRow, values), feedId);
       }, "immediate"),

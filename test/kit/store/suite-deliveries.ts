@@ -60,6 +60,7 @@ export function deliveryTests(world: () => World): void {
       sessionId: one.id,
       eventId: 1,
       name: "session.waits",
+      owner: "local",
       attempts: 0,
       cursor,
     };

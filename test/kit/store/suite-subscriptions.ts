@@ -56,6 +56,19 @@ export function subscriptionTests(world: () => World): void {
     expect([await waiting("s2"), await b.outbox.dueInMs(SCOPE)]).toEqual([[], undefined]);
   });
 
+  it("a delivery names the principal of its subscription, and a take leaves out those of named principals", async () => {
+    const { a, createOwned, store } = world();
+    const { lease } = await createOwned();
+    await subscribe(terms("s1"));
+    await a.outbox.add("session", [{ target: "operator", messageId: "m", eventId: 1, name: "asked" }]);
+    await write(a, lease, [waits()], store.time());
+    const query = { ...SCOPE, targets: ["operator"], limit: 9, holdMs: HOUR_MS };
+    const ownersOf = async (exceptOwners: string[]) =>
+      (await a.outbox.take({ ...query, exceptOwners })).map(({ owner, target }) => [target, owner]);
+    expect(await ownersOf(["local"])).toEqual([["operator", undefined]]);
+    expect(await ownersOf(["other"])).toEqual([["s1", "local"]]);
+  });
+
   it("a URL counts as verified for the principal who has a living subscription with it", async () => {
     const { a, store } = world();
     const { url } = (await subscribe(terms("s1"))).subscription;
