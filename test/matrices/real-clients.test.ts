@@ -41,7 +41,8 @@ async function decide(client: Caller, sessionId: string, cursor: number, decisio
 async function expectStory(client: Caller): Promise<string> {
   const cwd = world.folder();
   const [wanted, unwanted] = [join(cwd, "hello.txt"), join(cwd, "forbidden.txt")];
-  const started = await client.call("claude_code", { prompt: writing(wanted, "Written."), cwd });
+  // Names the wait, because the default of Claude Code is that of a whole turn.
+  const started = await client.call("claude_code", { prompt: writing(wanted, "Written."), cwd, waitMs: 0 });
   const { sessionId } = started;
   expect(started.status).toBe("running");
   const allowed = await decide(client, sessionId, started.nextCursor, { decision: "allow" });
@@ -52,7 +53,8 @@ async function expectStory(client: Caller): Promise<string> {
   const replied = await client.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
   expect(replied).toMatchObject({ sessionId, status: "idle", result: { result: "I wrote it." } });
 
-  const third = await client.call("claude_code_reply", { sessionId, prompt: writing(unwanted, "I may not.") });
+  const other = { sessionId, prompt: writing(unwanted, "I may not."), waitMs: 0 };
+  const third = await client.call("claude_code_reply", other);
   const denied = await decide(client, sessionId, third.nextCursor, { decision: "deny", denyMessage: "Not this one." });
   expect(denied).toMatchObject({ status: "idle", result: { result: "I may not." } });
   expect(existsSync(unwanted)).toBe(false);

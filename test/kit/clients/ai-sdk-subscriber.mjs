@@ -28,16 +28,14 @@ const webhook = createWebhook({
   onError: (error) => say({ error: String(error) }),
 });
 
-const server = createServer((request, response) => {
-  const chunks = [];
-  request.on("data", (chunk) => chunks.push(chunk));
-  request.on("end", async () => {
-    const { headers, method } = request;
-    const whole = new Request(new URL(request.url, base), { method, headers, body: Buffer.concat(chunks) });
-    const answer = await webhook(whole);
-    response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(Buffer.from(await answer.arrayBuffer()));
-  });
-});
+async function receive(request, response) {
+  const { headers, method, url: path } = request;
+  const body = Buffer.concat(await Array.fromAsync(request));
+  const answer = await webhook(new Request(new URL(path, base), { method, headers, body }));
+  response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(Buffer.from(await answer.arrayBuffer()));
+}
+
+const server = createServer((request, response) => void receive(request, response));
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const base = `http://127.0.0.1:${server.address().port}`;
 
