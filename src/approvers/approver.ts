@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import type { ApproverWords, ApproverName } from "../domain/approvals/answer-source.ts";
-import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { PermissionRequest, OpenRequest } from "../domain/permission.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
@@ -148,5 +147,3 @@ export type OfferedAnswer = Pick<AnswerRequest, "decision" | "denyMessage" | "up
 
 /** Engine methods that `Offers` calls. */
 export type OfferVerbs = Pick<Engine, "answer" | "delivered" | "pass">;
-
-export type AskedEvent = Extract<SessionEvent, { type: "permission.asked" | "question.asked" }>;

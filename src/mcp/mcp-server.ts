@@ -22,7 +22,7 @@ import type { Subscriptions } from "./watch/subscriptions.ts";
  */
 
 /** SEP-2640, which is written for the protocol revision 2026-07-28 and later. */
-export const SKILLS_EXTENSION = "io.modelcontextprotocol/skills";
+const SKILLS_EXTENSION = "io.modelcontextprotocol/skills";
 
 const TITLE = "Claude Code as a background agent";
 
