@@ -10,6 +10,8 @@ export default defineConfig({
     globalSetup: ["./test/kit/runner/no-daemon-left.ts"],
     // Three workers for two cores, because some tests only wait.
     maxWorkers: 3,
+    // Concurrent tests of a file: each runs a Claude Code and git, whose time limits are those of users.
+    maxConcurrency: 3,
     sequence: { sequencer: LongestFirst },
     // Far above every expected wait, so that a slow machine causes no failure.
     expect: { poll: { timeout: 15_000 } },

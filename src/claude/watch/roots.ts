@@ -94,7 +94,7 @@ function textOf(error: unknown): string {
 type Opened = ClosedRoot | (Root & { readonly dotGit: string | undefined });
 
 /** Time limit for finding one folder, ms, so that a hanging folder leaves time for the others. */
-const OPEN_MS = 1_500;
+const OPEN_MS = 2_000;
 
 async function openRoot(folder: string, places: Places, gitMs: number): Promise<Opened> {
   return within(openFolder(folder, places, gitMs), OPEN_MS, { path: folder, closed: "it has not answered in time." });
