@@ -15,7 +15,7 @@ import { presentEvent } from "../../src/view/event.ts";
 const DECIDING = [
   "console/src/timeline/reducer/summaries.ts",
   "console/src/timeline/reducer/timeline-reducer.ts",
-  "src/approvers/webhook/notifier.ts",
+  "src/approvers/webhook/notices.ts",
   "src/cli/sessions/transcript.ts",
   "src/http/metrics/event-counters.ts",
   "src/log/audit-log.ts",

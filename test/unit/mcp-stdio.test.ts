@@ -251,14 +251,22 @@ describe("the capabilities of a client", () => {
   });
 
   it.each([
-    ["none", {}, { elicitation: false, tasks: false, isLocal: true }],
-    ["forms, in the short form", { elicitation: {} }, { elicitation: true, tasks: false, isLocal: true }],
-    ["forms", { elicitation: { form: {}, url: {} } }, { elicitation: true, tasks: false, isLocal: true }],
-    ["only links", { elicitation: { url: {} } }, { elicitation: false, tasks: false, isLocal: true }],
+    ["none", {}, { elicitation: false, opensUrls: false, tasks: false, isLocal: true }],
+    [
+      "forms, in the short form",
+      { elicitation: {} },
+      { elicitation: true, opensUrls: false, tasks: false, isLocal: true },
+    ],
+    [
+      "forms",
+      { elicitation: { form: {}, url: {} } },
+      { elicitation: true, opensUrls: true, tasks: false, isLocal: true },
+    ],
+    ["only links", { elicitation: { url: {} } }, { elicitation: false, opensUrls: true, tasks: false, isLocal: true }],
     [
       "tasks",
       { extensions: { "io.modelcontextprotocol/tasks": {} } },
-      { elicitation: false, tasks: true, isLocal: true },
+      { elicitation: false, opensUrls: false, tasks: true, isLocal: true },
     ],
   ])("a tool receives the capabilities of its client: %s", async (_, capabilities, client) => {
     const seen: object[] = [];
