@@ -1,11 +1,12 @@
 import type { OutgoingMessages } from "../approvers/approver.ts";
 import { constants } from "../config/constants.ts";
-import { feedEntries, type WebhookReach } from "../domain/feed.ts";
+import type { WebhookReach } from "../domain/feed.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { repeatEvery } from "../engine/clock.ts";
 import { type Append, type Logger, messageOf, type Outbox, type SessionBackend } from "../engine/ports.ts";
 import type { WebhookParts } from "../mcp/events/parts.ts";
 import { lazy } from "../mcp/lazy.ts";
+import { wakes } from "../store/feed-cursor.ts";
 import { withDeliveries, withObserver } from "../store/open.ts";
 import type { Receiver } from "../webhooks/send.ts";
 import type { DeliveryWorker } from "../webhooks/worker.ts";
@@ -42,9 +43,9 @@ const LOOK_MS = 60_000;
 /** Wraps a store to call `wake` after additions to the outbox by this server. */
 export function withWakes(backend: SessionBackend, wake: () => void): SessionBackend {
   const { outbox } = backend;
-  const onAppended = (_: string, { deliveries = [], events, state }: Append) => {
+  const onAppended = (_: string, change: Append) => {
     // Entries of the feed add deliveries for the subscriptions that they match.
-    if (deliveries.length > 0 || feedEntries(events, state).length > 0) wake();
+    if (wakes(change)) wake();
   };
   const add: typeof outbox.add = async (...given) => outbox.add(...given).finally(wake);
   const subscribe: typeof outbox.subscribe = async (...given) => outbox.subscribe(...given).finally(wake);
