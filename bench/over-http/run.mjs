@@ -15,7 +15,7 @@ import { Watcher } from "./watcher.mjs";
 
 /** Every `SEVERAL_EVERY`-th watcher follows `SEVERAL` sessions by one call. */
 const [SEVERAL, SEVERAL_EVERY] = [10, 10];
-/** Every `RESTLESS_EVERY`-th watcher drops one poll in `LEAVES_ONE_IN`; every `SLOW_EVERY`-th reads slowly. */
+/** Every `RESTLESS_EVERY`-th watcher drops its first poll, and then one in `LEAVES_ONE_IN`; every `SLOW_EVERY`-th reads slowly. */
 const [RESTLESS_EVERY, LEAVES_ONE_IN] = [8, 4];
 const SLOW_EVERY = 16;
 /** Every `NEWS_EVERY`-th watcher is woken only by events on which a caller must act. */
@@ -115,10 +115,15 @@ function watcherOf(index, { counts, door, ids, waitMs }) {
   const own = Array.from({ length: isSeveral ? SEVERAL : 1 }, (_, n) => ids[(index + n) % ids.length]);
   const isRestless = index % RESTLESS_EVERY === 1;
   const isSlow = index % SLOW_EVERY === 2;
+  let hasLeft = false;
   const habits = {
     waitMs,
     until: index % NEWS_EVERY === 3 ? "news" : "event",
-    vanishes: () => (isRestless && Math.random() * LEAVES_ONE_IN < 1 ? 20 + Math.random() * 1_500 : undefined),
+    vanishes: () => {
+      if (!isRestless || (hasLeft && Math.random() * LEAVES_ONE_IN >= 1)) return undefined;
+      hasLeft = true;
+      return 20 + Math.random() * 1_500;
+    },
     rests: () => (isSlow ? 1_000 + Math.random() * 2_000 : 0),
     readLate: () => (isSlow ? 500 : 0),
   };

@@ -107,7 +107,6 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
   const { connections, environments, http, log, masker } = parts;
   fileAccess.onStuck = (paths) => log.warn("files or folders do not answer", { paths });
   const { config, depth } = settings;
-  const confine = confinements(config);
   const backend = withWakes(parts.backend, () => webhooks.wake());
   const approvers = await startEngineApprovers(settings, { ...parts, backend }, () => engine);
   const outgoing = settings.runsNothing === true ? [] : approvers.outgoing;
@@ -121,12 +120,13 @@ export async function startEngine(settings: EngineSettings, parts: EngineParts):
     depth,
     ownCommands: () => connections.ownCommands(),
     ownUrls: async () => [...new Set([...(http?.ownUrls ?? []), ...(await store.leases.urls())])],
-    confine,
+    confine: confinements(config),
     profiles: { of: profilesOf(config), readSecret: async (file) => readPrivateFile(file, "secret") },
     protection: new ProtectedPlaces(await serverPlaces(settings), environments),
     guards: await Guards.find({ forceReaper: constants().reaperAlone, isolation: settings.isolation }),
     stateFolder: stateFolder(settings.environment, process.platform),
     server: { store: parts.storeName, ...parts.process },
+    compareMs: constants().compareMs,
     node: parts.backend.machines?.self.name,
     shim: settings.shim && { ...settings.shim, sdk: SDK_VERSION, log },
     spares: config.spares,

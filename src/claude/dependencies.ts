@@ -42,6 +42,8 @@ export interface ClaudeDependencies {
   shim?: ShimSettings | undefined;
   /** Folder for data of this program, with copies of files during a turn. */
   stateFolder: string;
+  /** Time limit of a look at the folders of a session, or of their comparison, ms. */
+  compareMs: number;
   /** Name of this node, on a store of several machines. */
   node?: string | undefined;
   /** Identifies this server in the tags of its processes. */

@@ -21,6 +21,8 @@ const DEFAULTS = {
   cleanupIntervalMs: 60_000,
   /** Maximum share of the processes that are kept for background work alone while sessions queue. */
   maxBackgroundShare: 0.5,
+  /** Time limit of a look at the folders of a session, or of their comparison, ms. Less than `SETTLE_MS` of the engine. */
+  compareMs: 3_000,
   /** True to skip `setpriv`, so that only the reaper ends Claude Code after the death of the server. */
   reaperAlone: false,
   /** Time that a client waits for the start of its daemon, ms. */

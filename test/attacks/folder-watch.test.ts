@@ -209,7 +209,7 @@ describe("a comparison shows nothing from outside the folder", () => {
 
 it.runIf(canHang())("a folder that hangs delays neither other folders nor the server by more than 3 s", async () => {
   const [at, other] = [copy(), copy()];
-  const { session, watch } = at.watch({ folders: [other.cwd] });
+  const { session, watch } = at.watch({ folders: [other.cwd], dependencies: { compareMs: 3_000 } });
   const before = await watch.look(session, "k");
   at.append("a.txt", "4\n");
   const hung = hang(other.cwd);

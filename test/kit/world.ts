@@ -141,13 +141,15 @@ export async function createWorld({ agent = "real", daemon: wanted, plan = false
     CLAUDE_CODE_MAX_RETRIES: "1",
     ...settings({}),
     ...SHORT_LIVED,
+    // Above the default, so that a slow machine causes no failure.
+    ...constants({ compareMs: 9_000 }),
     ...environmentOf(agent),
   };
   const living = () => processesIn(root);
   const world: World = {
     model,
     configFolder,
-    environment: { ...environment, ...AUTOMATIC },
+    environment: merged(environment, AUTOMATIC),
     transcript(sessionId) {
       const projects = join(configFolder, "projects");
       if (!existsSync(projects)) return "";

@@ -250,24 +250,13 @@ describe("the capabilities of a client", () => {
     params: { name: "probe", arguments: {}, _meta: { ...modern, ...meta } },
   });
 
+  const NOTHING = { elicitation: false, opensUrls: false, tasks: false, isLocal: true };
   it.each([
-    ["none", {}, { elicitation: false, opensUrls: false, tasks: false, isLocal: true }],
-    [
-      "forms, in the short form",
-      { elicitation: {} },
-      { elicitation: true, opensUrls: false, tasks: false, isLocal: true },
-    ],
-    [
-      "forms",
-      { elicitation: { form: {}, url: {} } },
-      { elicitation: true, opensUrls: true, tasks: false, isLocal: true },
-    ],
-    ["only links", { elicitation: { url: {} } }, { elicitation: false, opensUrls: true, tasks: false, isLocal: true }],
-    [
-      "tasks",
-      { extensions: { "io.modelcontextprotocol/tasks": {} } },
-      { elicitation: false, opensUrls: false, tasks: true, isLocal: true },
-    ],
+    ["none", {}, NOTHING],
+    ["forms, in the short form", { elicitation: {} }, { ...NOTHING, elicitation: true }],
+    ["forms", { elicitation: { form: {}, url: {} } }, { ...NOTHING, elicitation: true, opensUrls: true }],
+    ["only links", { elicitation: { url: {} } }, { ...NOTHING, opensUrls: true }],
+    ["tasks", { extensions: { "io.modelcontextprotocol/tasks": {} } }, { ...NOTHING, tasks: true }],
   ])("a tool receives the capabilities of its client: %s", async (_, capabilities, client) => {
     const seen: object[] = [];
     const [first] = [...new Set((await import("../kit/tools/run.ts")).tools.values())];

@@ -9,15 +9,15 @@ import { Notes } from "./notes.ts";
 import { findOutOfSight } from "./out-of-sight.ts";
 import { compareRoot } from "./root-compare.ts";
 import { lookAtRoot, walkRoot, type RootLook } from "./root-look.ts";
-import { findRoots } from "./roots.ts";
+import { findRoots, type RootLimits } from "./roots.ts";
 import { testChangesOf } from "./test-changes.ts";
 import { countDifferences, Walks, type Stamps } from "./walks.ts";
 import { within } from "./within.ts";
 
 /** Watches the folders of sessions: implements the engine's port over read-only git, and a child process outside git. */
 
-/** Time limit of a look or a comparison; of the part that reads files; of one git, ms. */
-const [LIMIT_MS, READ_MS, GIT_MS] = [2_900, 2_700, 2_600];
+/** Parts of `compareMs` that remain, ms: after a look or a comparison, the reading of files, one git, and opening a folder. */
+const [LIMIT_LEFT, READ_LEFT, GIT_LEFT, OPEN_LEFT] = [100, 300, 400, 1_000];
 /** Maximum bytes of files whose contents are kept in memory during a look. */
 const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 
@@ -36,12 +36,14 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
   void copies.sweep();
   const kept = new Map<string, Kept>();
   const parts = { config, walkProgram, walks: new Walks() };
+  const limitMs = config.compareMs - LIMIT_LEFT;
+  const late = `The folders have not answered within ${String(limitMs / 1_000)} s.`;
   return {
     async look(session, key) {
       const keeping: Kept = { since: Date.now(), walks: new Map() };
       kept.set(key, keeping);
-      const until = performance.now() + LIMIT_MS;
-      const looked = await within(look(session, keeping, parts).catch(failed), LIMIT_MS, LATE);
+      const until = performance.now() + limitMs;
+      const looked = await within(look(session, keeping, parts).catch(failed), limitMs, late);
       if (typeof looked === "string") return unseenSnapshot(session, looked);
       const [snapshot, bytes] = looked;
       const written = await within(copies.write(key, bytes), until - performance.now(), undefined);
@@ -51,7 +53,7 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
     },
     async compare(session, before, key, reported = []) {
       const compared = compare(session, before, { ...parts, kept: kept.get(key), reported });
-      const found = await within(compared.catch(failed), LIMIT_MS, LATE);
+      const found = await within(compared.catch(failed), limitMs, late);
       return typeof found === "string" ? lostComparison(found, unseenSnapshot(session, found)) : found;
     },
     differences: (earlier, later) => differences(earlier, later, parts.walks),
@@ -61,8 +63,6 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
     },
   };
 }
-
-const LATE = `The folders have not answered within ${String(LIMIT_MS / 1_000)} s.`;
 
 const failed = (error: unknown): string =>
   `The folders could not be looked at: ${error instanceof Error ? error.message : String(error)}`;
@@ -75,6 +75,10 @@ interface Parts {
   readonly config: ClaudeDependencies;
   readonly walkProgram: string | undefined;
   readonly walks: Walks;
+}
+
+function rootLimits({ compareMs }: ClaudeDependencies, notes: Notes): RootLimits {
+  return { gitMs: compareMs - GIT_LEFT, openMs: compareMs - OPEN_LEFT, notes };
 }
 
 /** Key of a copy. */
@@ -93,9 +97,9 @@ class Contents {
 }
 
 async function look(session: WatchedSession, keeping: Kept, parts: Parts): Promise<[Snapshot, Map<string, Buffer>]> {
-  const until = performance.now() + READ_MS;
+  const until = performance.now() + parts.config.compareMs - READ_LEFT;
   const notes = new Notes();
-  const roots = await findRoots(session, parts.config, { gitMs: GIT_MS, notes });
+  const roots = await findRoots(session, parts.config, rootLimits(parts.config, notes));
   const contents = new Contents();
   const looks = await Promise.all(
     roots.all.map(async (root) =>
@@ -129,9 +133,9 @@ async function compare(
   before: Snapshot | undefined,
   { config, kept, reported, walkProgram, walks }: Comparing,
 ): Promise<Comparison> {
-  const until = performance.now() + READ_MS;
+  const until = performance.now() + config.compareMs - READ_LEFT;
   const notes = new Notes();
-  const roots = await findRoots(session, config, { gitMs: GIT_MS, notes });
+  const roots = await findRoots(session, config, rootLimits(config, notes));
   const compared = await Promise.all(
     roots.all.map(async (root) => {
       const contents = new Contents();

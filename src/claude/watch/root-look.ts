@@ -63,10 +63,10 @@ async function lookInside(root: ClosedRoot | Root, roots: Roots, looking: Lookin
 export async function walkRoot(
   { path }: ClosedRoot | Root,
   roots: Roots,
-  { isFirst, walkProgram }: Pick<Looking, "isFirst" | "walkProgram">,
+  { isFirst, until, walkProgram }: Pick<Looking, "isFirst" | "until" | "walkProgram">,
 ): Promise<Stamps | string> {
   const without = roots.all.map((each) => each.path).filter((each) => each !== path && isInside(each, path));
-  return walkFiles({ root: path, without, reads: isFirst, program: walkProgram });
+  return walkFiles({ root: path, without, reads: isFirst, until, program: walkProgram });
 }
 
 const MAX_BYTES = 1_048_576;

@@ -60,6 +60,14 @@ async function watchedPlaces(session: WatchedSession, config: ClaudeDependencies
   };
 }
 
+export interface RootLimits {
+  /** Time limit of one git, ms. */
+  readonly gitMs: number;
+  /** Time limit for finding one folder, ms, so that a hanging folder leaves time for the others. */
+  readonly openMs: number;
+  readonly notes: Notes;
+}
+
 /** Maximum number of folders. */
 const MAX_ROOTS = 12;
 
@@ -67,12 +75,12 @@ const MAX_ROOTS = 12;
 export async function findRoots(
   session: WatchedSession,
   config: ClaudeDependencies,
-  limits: { gitMs: number; notes: Notes },
+  limits: RootLimits,
 ): Promise<Roots> {
   const { cwd } = session.options;
   try {
     const places = await watchedPlaces(session, config);
-    const found = await Promise.all(places.folders.map(async (folder) => openRoot(folder, places, limits.gitMs)));
+    const found = await Promise.all(places.folders.map(async (folder) => openRoot(folder, places, limits)));
     const kept = withoutNested(found);
     const linked = await openLinked(kept, places, limits);
     const all = [...kept, ...linked];
@@ -93,11 +101,8 @@ function textOf(error: unknown): string {
 
 type Opened = ClosedRoot | (Root & { readonly dotGit: string | undefined });
 
-/** Time limit for finding one folder, ms, so that a hanging folder leaves time for the others. */
-const OPEN_MS = 2_000;
-
-async function openRoot(folder: string, places: Places, gitMs: number): Promise<Opened> {
-  return within(openFolder(folder, places, gitMs), OPEN_MS, { path: folder, closed: "it has not answered in time." });
+async function openRoot(folder: string, places: Places, { gitMs, openMs }: RootLimits): Promise<Opened> {
+  return within(openFolder(folder, places, gitMs), openMs, { path: folder, closed: "it has not answered in time." });
 }
 
 async function openFolder(folder: string, { check, context }: Places, gitMs: number): Promise<Opened> {
@@ -136,11 +141,7 @@ function withoutNested(roots: readonly Opened[]): Opened[] {
 }
 
 /** Opens worktrees below the work trees of the session, as subagents have them. */
-async function openLinked(
-  roots: readonly Opened[],
-  places: Places,
-  { gitMs, notes }: { gitMs: number; notes: Notes },
-): Promise<Root[]> {
+async function openLinked(roots: readonly Opened[], places: Places, limits: RootLimits): Promise<Root[]> {
   const known = new Set(roots.map(({ path }) => path));
   const found: { readonly folder: string; readonly from: string | undefined }[] = [];
   for (const root of roots) {
@@ -154,11 +155,11 @@ async function openLinked(
     }
   }
   const opened = await Promise.all(
-    found.slice(0, MAX_ROOTS).map(async ({ folder, from }) => ({ from, root: await openRoot(folder, places, gitMs) })),
+    found.slice(0, MAX_ROOTS).map(async ({ folder, from }) => ({ from, root: await openRoot(folder, places, limits) })),
   );
   return opened.flatMap(({ from, root }) => {
     if (!("closed" in root) && root.git) return [{ path: root.path, git: root.git, madeFrom: from }];
-    notes.miss(
+    limits.notes.miss(
       `${root.path}: the worktree is not looked at: ${"closed" in root ? root.closed : (root.why ?? "git does not know it.")}`,
     );
     return [];

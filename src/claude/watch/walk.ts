@@ -39,9 +39,10 @@ export const SKIPPED = [
   "venv",
 ];
 
-/** Maximum number of files and folders, and time limit, ms. */
+/** Maximum number of files and folders. */
 export const MAX_ENTRIES = 20_000;
-const LIMIT_MS = 2_000;
+/** Part of the time of a look that remains after a list of files, ms. */
+const WALK_LEFT = 700;
 const MAX_OUTPUT = 16 * 1024 * 1024;
 
 /** Last part of a complete output. */
@@ -53,6 +54,8 @@ interface Walk {
   readonly without: readonly string[];
   /** True to read small files, so that a file that is changed back is not taken for changed. */
   readonly reads: boolean;
+  /** End of the look, on the clock of `performance`, ms. */
+  readonly until: number;
   /** Path of the program, for tests from the sources. */
   readonly program?: string | undefined;
 }
@@ -71,7 +74,8 @@ export async function walkFiles(walk: Walk): Promise<Stamps | string> {
   }
 }
 
-async function walkInChild({ program, reads, root, without }: Walk): Promise<Stamps | string> {
+async function walkInChild({ program, reads, root, until, without }: Walk): Promise<Stamps | string> {
+  const limitMs = Math.max(until - performance.now() - WALK_LEFT, 0);
   const file = program ?? fileURLToPath(new URL("./walk-process.js", import.meta.url));
   const args = [file, reads ? "reads" : "stats", root, ...SKIPPED, ...without];
   return new Promise((resolve) => {
@@ -86,7 +90,7 @@ async function walkInChild({ program, reads, root, without }: Walk): Promise<Sta
       child.unref();
       resolve(why);
     };
-    const timer = setTimeout(() => end(`the folder was not read within ${String(LIMIT_MS / 1_000)} s`), LIMIT_MS);
+    const timer = setTimeout(() => end(`the folder was not read within ${(limitMs / 1_000).toFixed(1)} s`), limitMs);
     child.on("error", ({ message }) => end(`the files cannot be listed: ${message}`));
     if (!hasPipe(child.stdout)) return;
     child.stdout.on("data", (part: Buffer) => {

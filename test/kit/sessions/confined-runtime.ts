@@ -49,6 +49,8 @@ export function dependenciesFor(
     stateFolder: join(tmpdir(), "no-state"),
     server: { store: "a store", pid: process.pid, startedAt: "1" },
     spares: 0,
+    // Above the default, so that a slow machine causes no failure.
+    compareMs: 9_000,
     spareIdleMs: 1_000,
     masksOf: () => ({ text: (text) => text, unfinished: (text) => text }),
     log: { debug: () => undefined, info: () => undefined },
