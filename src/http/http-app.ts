@@ -165,6 +165,7 @@ function createAuthentication({ audit, auth, connections, limits, metrics }: Htt
     ends.set(outgoing, end);
     outgoing.once("close", end);
     if (authenticated.expiresAt !== undefined) endAt(outgoing, authenticated.expiresAt);
+    if (authenticated.kind === "token" && "headers" in credentials) endWhenRefused(outgoing, credentials, auth);
     return authenticated;
   };
   return { authenticate, countAlso, exempt: ({ env }) => ends.get(env.outgoing)?.() };
@@ -186,6 +187,20 @@ function addressOf({ env }: Context<Env>): string {
 function endAt(outgoing: Bindings["outgoing"], at: number): void {
   const timer = setTimeout(() => outgoing.destroy(), Math.min(at - Date.now(), MAX_TIMER_MS)).unref();
   outgoing.once("close", () => clearTimeout(timer));
+}
+
+/** Interval of looks for a revoked token, ms. */
+const REVOKED_LOOK_MS = 2_000;
+
+/** Ends the response soon after the operator has revoked the token of its request. */
+function endWhenRefused(
+  outgoing: Bindings["outgoing"],
+  { headers }: Pick<Request, "headers">,
+  auth: HttpAppOptions["auth"],
+): void {
+  const look = async () => isAuthenticated(await auth.authenticate({ headers })) || outgoing.destroy();
+  const timer = setInterval(() => void look().catch(() => undefined), REVOKED_LOOK_MS).unref();
+  outgoing.once("close", () => clearInterval(timer));
 }
 
 async function serveMcp(

@@ -1,3 +1,6 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
@@ -44,6 +47,20 @@ describe("clients over HTTP", () => {
     const begun = await shared.fetch("/mcp", post(INITIALIZE));
     expect(begun.status).toBe(200);
     expect(begun.headers.get("mcp-session-id")).toMatch(/^[\w.-]+$/);
+  });
+
+  it("a revoked token closes the stream that it opened", async () => {
+    const [file, token] = [join(world.folder(), "token"), "ccm_revoked-in-this-test-0123456789abcdef"];
+    writeFileSync(file, token, { mode: 0o600 });
+    const server = await world.http({ args: ["--token-file", file], token });
+    const headers = { ...(await headersOf(server, "legacy", "")), accept: "text/event-stream" };
+    const stream = await server.fetch("/mcp", { headers });
+    expect(stream.status).toBe(200);
+    writeFileSync(file, token.toUpperCase(), { mode: 0o600 });
+    const heard = async () => {
+      for await (const frame of frames(stream)) expect(frame.message?.id).toBeUndefined();
+    };
+    await expect(heard()).rejects.toThrow("terminated");
   });
 });
 

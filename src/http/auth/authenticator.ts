@@ -63,7 +63,7 @@ interface MadeToken {
 
 export interface Authenticator {
   /** Resolves to the caller, or to the refusal: 401, or 503 while a JWT cannot be checked. */
-  authenticate(request: Request): Promise<Authenticated | Response>;
+  authenticate(request: Pick<Request, "headers">): Promise<Authenticated | Response>;
   /** 403 for an authenticated caller without `scope`. */
   insufficientScope(scope: Scope | readonly Scope[]): Response;
   /** Metadata by RFC 9728; `undefined` if no authorization server is configured. */
@@ -96,7 +96,7 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
     if (verifyJwt && looksLikeJwt(token)) return verifyJwt(token);
     throw new TokenRefused("This server does not know the token. It may have been changed: ask the server's operator.");
   };
-  const authenticate = async ({ headers }: Request): Promise<Authenticated | Response> => {
+  const authenticate = async ({ headers }: Pick<Request, "headers">): Promise<Authenticated | Response> => {
     const header = headers.get("authorization")?.trim() ?? "";
     if (!/^bearer\b/i.test(header)) return missing();
     const [, token] = BEARER.exec(header) ?? [];
