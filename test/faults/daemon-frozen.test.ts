@@ -49,8 +49,9 @@ it("when a superseded daemon thaws with an answer, only the new owner's answer r
   };
   await expect.poll(look, { timeout: 60_000, interval: 500 }).toContain("owner.changed");
   expect(world.daemons()).toHaveLength(2);
-  process.kill(frozen, "SIGCONT");
+  // Before the thaw: the frozen daemon passes its answer on to the new owner, which takes the first answer.
   await client.call("claude_code_check", { ...answer, decision: "deny" });
+  process.kill(frozen, "SIGCONT");
   // By the time of `hasRenewed`, the daemon has read its buffer.
   await expect.poll(async () => hasRenewed(frozen), { timeout: 30_000 }).toBe(true);
 

@@ -115,15 +115,30 @@ describe.each(Object.entries(QUERIES))("`%s` as a task", (tool, argsOf) => {
   });
 });
 
-it("a session to be closed after its task is closed although the server was killed before", async () => {
-  const prompt = scriptTag([{ text: "Late.", gateBefore: "killed" }]);
-  const { sessionId, task } = await client.begin("claude_direct_query", { prompt, cwd: world.folder() });
-  await world.model.waitForRequest(({ lastUserText }) => lastUserText.includes("killed"));
+/** Begins a task that closes its session, and ends it at a server after the killed one. */
+async function beginAndKill(gate: string): Promise<Awaited<ReturnType<TaskClient["begin"]>>> {
+  const prompt = scriptTag([{ text: "Late.", gateBefore: gate }]);
+  const begun = await client.begin("claude_direct_query", { prompt, cwd: world.folder() });
+  await world.model.waitForRequest(({ lastUserText }) => lastUserText.includes(gate));
   server.signal("SIGKILL");
   await server.exited;
-  world.model.release("killed");
+  world.model.release(gate);
   await start();
+  return begun;
+}
+
+it("a session to be closed after its task is closed although the server was killed before", async () => {
+  const { sessionId, task } = await beginAndKill("killed");
   const { statusMessage } = await client.until(task, "completed");
   expect(statusMessage).not.toBe("");
   await expect.poll(async () => statusOf(sessionId)).toBe("closed");
+});
+
+it("a session that was used after its task stays open when the result of the task is read", async () => {
+  const { sessionId, task } = await beginAndKill("used");
+  await expect.poll(async () => statusOf(sessionId)).not.toBe("running");
+  const more = { sessionId, prompt: scriptTag([{ text: "More." }]), waitMs: 20_000 };
+  expect(contentOf(await client.declaring({}).call("claude_code_reply", more))).toMatchObject({ status: "idle" });
+  await client.until(task, "completed");
+  expect(await statusOf(sessionId)).toBe("idle");
 });
