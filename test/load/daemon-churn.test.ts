@@ -14,7 +14,7 @@ import { useWorld } from "../kit/world.ts";
 const world = useWorld({ agent: "stand-in" });
 
 const isLong = process.env["LOAD"] === "full";
-const DURATION_MS = isLong ? 1_800_000 : 40_000;
+const DURATION_MS = isLong ? 1_800_000 : 20_000;
 /** Time between pairs of clients, ms. The pause leaves the processor to other tests. */
 const PERIOD_MS = isLong ? 0 : 2_000;
 /** Limit of a daemon's log plus 1 MiB, bytes, because the daemon checks the size only every few seconds. */

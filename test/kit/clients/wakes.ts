@@ -4,6 +4,7 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../../src/demo/model/script.ts";
 import { toolCalls, writeCall } from "../people/fake-user.ts";
+import { half } from "../runner/amount.ts";
 import { useWorld } from "../world.ts";
 import { callerHome, promptWith, startTerminal, type CallerHome, type RunningClaude } from "./calling-claude.ts";
 import { WITHOUT_TERMINAL } from "./terminal.ts";
@@ -69,7 +70,7 @@ export function describeWakes(claude: () => string): void {
   }
 
   describe.skipIf(WITHOUT_TERMINAL)("the terminal of Claude Code", () => {
-    it.each(TOOLS)(
+    it.each(half(TOOLS))(
       "`%s` is one call: the model is woken with the result, also in a Claude Code that resumes a killed one",
       async (tool) => {
         const home = await newHome();
@@ -112,7 +113,7 @@ export function describeWakes(claude: () => string): void {
       LIMIT_MS,
     );
 
-    it.each(TOOLS)(
+    it.each(half(TOOLS))(
       "a request of `%s` is a form, also after kill and resume, and the answer leads to the result",
       async (tool) => {
         const home = await newHome();
