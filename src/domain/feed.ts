@@ -4,8 +4,8 @@ import type { SessionState } from "./session.ts";
 
 /**
  * Kinds of the feed, which are the names of events in the Events extension of MCP (SEP-3415). The feed wakes callers, so that
- * nobody polls: `turn.ended`; `answer.needed`: a request waits for an answer; `session.waits`: the work stands still until a
- * limit, a client or a node is free; `verification.ended`.
+ * nobody polls: `turn.ended`; `answer.needed`: a request waits for an answer; `session.waits`: the work waits for the end of a
+ * limit, a slot, a client or a node; `verification.ended`.
  */
 export const FEED_NAMES = ["turn.ended", "answer.needed", "session.waits", "verification.ended"] as const;
 export type FeedName = (typeof FEED_NAMES)[number];
@@ -28,10 +28,15 @@ export function feedEntries(events: readonly SessionEvent[], state: SessionState
 
 function feedNameOf(event: SessionEvent, { requests }: SessionState): FeedName | undefined {
   if (event.type === "turn.ended" || event.type === "verification.ended") return event.type;
-  if (event.type === "notice") return event.data.kind === "waiting" ? "session.waits" : undefined;
+  if (event.type === "notice") return isWait(event.data) ? "session.waits" : undefined;
   if (event.type !== "permission.asked" && event.type !== "question.asked") return undefined;
   // Leaves out a request that a rule has answered in the same append.
   return requests.some(({ requestId }) => requestId === event.data.requestId) ? "answer.needed" : undefined;
+}
+
+/** False for the progress of an installation, and for a message sent again after a wait. */
+function isWait({ details = {}, kind }: Extract<SessionEvent, { type: "notice" }>["data"]): boolean {
+  return kind === "waiting" && !("percent" in details) && !("messageId" in details);
 }
 
 /** Writes the id of an event for its receivers: session and sequence, so that it is the same in every mode and at every retry. */

@@ -3,7 +3,6 @@ import { type StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { OUTCOME_WORDS } from "../domain/turn.ts";
 import { oneLine } from "./size.ts";
-import { summaryOf } from "./summary.ts";
 
 /** Presents an event of the feed to callers that it wakes: ids, status and one line. They fetch the rest with a tool. */
 
@@ -35,25 +34,34 @@ export function presentOccurrence(
   { session, mask }: { readonly session: OccurrenceSession; readonly mask: (fields: JsonObject) => JsonObject },
 ): Occurrence {
   const { id: sessionId, status, title } = session;
-  const named = title === undefined ? {} : { title: oneLine(title, MAX_TITLE) };
   return {
     eventId: feedEventId(sessionId, event.id),
     name,
     timestamp: new Date(event.at).toISOString(),
-    data: mask({ sessionId, status, ...named, ...detailsOf(event) }),
+    // Masked before it is cut, because no part of a secret is known as one.
+    data: inLines(mask({ sessionId, status, ...(title !== undefined && { title }), ...detailsOf(event) })),
   };
+}
+
+/** Cuts the texts. */
+function inLines({ text, title, ...fields }: JsonObject): JsonObject {
+  const line = (name: string, value: unknown, max: number) =>
+    typeof value === "string" ? { [name]: oneLine(value, max) } : {};
+  return { ...fields, ...line("title", title, MAX_TITLE), ...line("text", text, MAX_LINE) };
 }
 
 /** Details by type; other events are not in the feed. */
 function detailsOf({ data, type }: StoredEvent): JsonObject {
   if (type === "turn.ended") {
     const { errorSubtype, message, outcome, turnId } = data;
-    const text = oneLine(message ?? `The turn ${OUTCOME_WORDS[outcome]}.`, MAX_LINE);
+    const text = message ?? `The turn ${OUTCOME_WORDS[outcome]}.`;
     return { turnId, outcome, ...(errorSubtype !== undefined && { errorSubtype }), text };
   }
   if (type === "verification.ended") return { turnId: data.turnId, verification: data.verification.status };
-  if (type === "notice") return { text: oneLine(data.message, MAX_LINE) };
+  if (type === "notice") return { text: data.message };
   if (type !== "permission.asked" && type !== "question.asked") return {};
-  const { input, requestId, toolName } = data;
-  return { requestId, toolName, text: oneLine(summaryOf(toolName, input), MAX_LINE) };
+  const { requestId, toolName } = data;
+  // Nothing of the input: it can hold contents of files, and secrets that only the owner of the session can mask.
+  const text = type === "question.asked" ? "Claude Code has a question." : `Claude Code asks to use ${toolName}.`;
+  return { requestId, toolName, text };
 }

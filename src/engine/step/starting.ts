@@ -109,5 +109,6 @@ export function onInstalled(draft: Draft): void {
 }
 
 function emitPrepared(draft: Draft, percent: number): void {
-  emit(draft, { type: "notice", data: { kind: "waiting", message: `Preparing Claude Code, ${String(percent)} %` } });
+  const message = `Preparing Claude Code, ${String(percent)} %`;
+  emit(draft, { type: "notice", data: { kind: "waiting", message, details: { percent } } });
 }

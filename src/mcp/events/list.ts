@@ -37,7 +37,7 @@ const TYPES: Readonly<Record<FeedName, EventType>> = {
     fields: { requestId: "Id of the request", toolName: "Tool that Claude Code wants to use", text: LINE },
   },
   "session.waits": {
-    description: "The work of a session stands still until a limit, a client or a machine is free.",
+    description: "The work of a session waits for the end of a limit, a slot, a client or a node.",
     fields: { text: LINE },
   },
   "verification.ended": {
