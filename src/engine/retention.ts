@@ -69,6 +69,7 @@ async function purgeExpired(
 ): Promise<void> {
   const { maxAgeMs, maxBytes } = retention;
   const query = { before: clock.now() - maxAgeMs, step: STEP, until: () => Promise.resolve(false) };
+  if (areAgesTrue) await maintenance.forget();
   const aged = areAgesTrue ? await purge(maintenance, query) : 0;
   const fits = async () => (await maintenance.size()) <= maxBytes;
   const crowded = (await fits()) ? 0 : await purge(maintenance, { before: clock.now(), step: ROOM_STEP, until: fits });

@@ -94,7 +94,8 @@ function withEphemeral(behind: SessionBackend, memory: SessionBackend, clock: Pi
       send: async (id, ...command) => of(id).inbox.send(id, ...command),
       receive: (lease, signal) => of(lease.sessionId).inbox.receive(lease, signal),
     },
-    feed: { ...behind.feed, changes: (signal) => either([behind, memory], signal) },
+    // Sessions in memory leave no trace, so the feed has no items of them.
+    feed: behind.feed,
     outbox: combineOutboxes(behind.outbox, memory.outbox, (id) => ephemeral.has(id)),
     maintenance: combineMaintenance(behind.maintenance, memory.maintenance, clock),
     close: async () => {
@@ -121,23 +122,6 @@ function combineLogs(
     read: async (id, ...page) => of(id).read(id, ...page),
     tail: (id, ...from) => of(id).tail(id, ...from),
   };
-}
-
-/** Yields with each change of either store. */
-async function* either(stores: readonly SessionBackend[], signal: AbortSignal): AsyncGenerator<void, void> {
-  const readers = stores.map(({ feed }) => feed.changes(signal)[Symbol.asyncIterator]());
-  const next = async (at: number) => ({ at, isOver: (await readers[at]?.next())?.done !== false });
-  const begun = await Promise.all(readers.map(async (_, at) => next(at)));
-  if (begun.some(({ isOver }) => isOver)) return;
-  yield;
-  const pending = readers.map(async (_, at) => next(at));
-  for (;;) {
-    const { at, isOver } = await Promise.race(pending);
-    if (isOver) return;
-    yield;
-    // Asks after the yield, because nothing would handle an error meanwhile. The store notes a change meanwhile.
-    pending[at] = next(at);
-  }
 }
 
 /** Subscriptions, and deliveries of sessions that are no secret, are rows of `behind`. */
@@ -178,6 +162,7 @@ function combineMaintenance(
       const ended = await memory.purge({ ...query, before, statuses: query.statuses.filter(isEnd), limit });
       return kept + ended;
     },
+    forget: async () => void (await Promise.all([behind.forget(), memory.forget()])),
   };
 }
 

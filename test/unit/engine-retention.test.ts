@@ -26,6 +26,9 @@ class Sessions {
     return Promise.resolve(old.length);
   };
 
+  forgotten = 0;
+  forget = async (): Promise<void> => Promise.resolve(void (this.forgotten += 1));
+
   size = async (): Promise<number> => Promise.resolve(this.count);
 }
 
@@ -35,7 +38,7 @@ beforeEach(() => void logged.splice(0));
 afterEach(async () => stop?.());
 
 function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retention>): void {
-  const { purge, size } = sessions;
+  const { forget, purge, size } = sessions;
   const log = {
     debug: () => undefined,
     info: (...entry: unknown[]) => void logged.push(entry),
@@ -43,7 +46,7 @@ function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retenti
     error: () => undefined,
   };
   const unused = { count: async () => Promise.resolve({}), principals: async () => Promise.resolve([]) };
-  const maintenance = { purge, size, ...unused };
+  const maintenance = { forget, purge, size, ...unused };
   stop = startRetention(
     { backend: { maintenance }, clock, log },
     { maxAgeMs: 30 * DAY_MS, maxBytes: 1_000_000, everyMs: MINUTE_MS, ...retention },
@@ -75,10 +78,12 @@ describe("a cleanup of old sessions", () => {
     const sessions = new Sessions(clock, Array(3).fill(30 * DAY_MS - 2 * MINUTE_MS));
     keep(sessions, clock, {});
     clock.set(2 * DAY_MS);
+    const { forgotten } = sessions;
     await clock.pass(3 * MINUTE_MS);
-    expect(sessions.count).toBe(3);
+    expect([sessions.count, sessions.forgotten]).toEqual([3, forgotten]);
     expect(logged).toEqual([]);
     await clock.pass(2 * 60 * MINUTE_MS);
     expect(sessions.count).toBe(0);
+    expect(sessions.forgotten).toBeGreaterThan(forgotten);
   });
 });

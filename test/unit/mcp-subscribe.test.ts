@@ -25,7 +25,7 @@ function open() {
   };
   return {
     subscribe: async (principal: string, over: object = {}) =>
-      subscribe({ name: NAME, delivery, ...over }, { parts, webhooks }, { principal, now }),
+      subscribe({ name: NAME, delivery, ...over }, { parts, webhooks }, { principal }),
     unsubscribe: async (principal: string) => unsubscribe({ name: NAME, delivery }, webhooks, { principal }),
     advance: (ms: number) => void (now += ms),
     challenges: () => challenges,

@@ -16,11 +16,13 @@ export interface SubscriptionTerms {
   readonly url: string;
   /** Key that signs deliveries, `whsec_` and base64. Never logged. */
   readonly secret: string;
-  /** End of the subscription without a renewal, ms since the epoch. */
-  readonly expiresAt: number;
+  /** Lifetime without a renewal, ms. */
+  readonly ttlMs: number;
 }
 
-export interface Subscription extends SubscriptionTerms {
+export interface Subscription extends Omit<SubscriptionTerms, "ttlMs"> {
+  /** By the clock of the store, ms since the epoch. */
+  readonly expiresAt: number;
   /** The secret before the last change, which also signs until `until`, ms since the epoch. */
   readonly formerSecret?: { readonly secret: string; readonly until: number };
   /** Last success, and the failures since, ms since the epoch. */
@@ -100,7 +102,7 @@ export interface TakeQuery extends DeliveryScope {
  */
 export interface Outbox {
   /**
-   * Creates or renews. A renewal of a living subscription changes `secret` and `expiresAt` alone, and keeps the former secret for
+   * Creates or renews. A renewal of a living subscription changes the secret and the end alone, and keeps the former secret for
    * `graceMs`. A new one gets deliveries for the feed's items from `start` on. Resolves with the limit that is reached.
    */
   subscribe(
@@ -125,6 +127,6 @@ export interface Outbox {
   take(query: TakeQuery): Promise<Delivery[]>;
   /** Time until the next delivery of the scope is due, ms; `undefined` if none waits. */
   dueInMs(scope: DeliveryScope): Promise<number | undefined>;
-  /** Records a result. Resolves with the end of the delivery: `retry`, or how it ended; `gone` if it was withdrawn meanwhile. */
-  settle(delivery: Delivery, result: DeliveryResult): Promise<"retry" | "delivered" | "abandoned" | "gone">;
+  /** Records a result. Resolves with the end of the delivery: `retry`, or how it ended; `missing` if it was withdrawn meanwhile. */
+  settle(delivery: Delivery, result: DeliveryResult): Promise<"retry" | "delivered" | "abandoned" | "missing">;
 }

@@ -217,6 +217,8 @@ export interface StoreMaintenance {
   principals(): Promise<Principal[]>;
   /** Deletes matching sessions without a living owner, the oldest first; returns the number. */
   purge(query: PurgeQuery): Promise<number>;
+  /** Deletes what is past its time beside sessions: in the ledger, the feed, subscriptions and deliveries. */
+  forget(): Promise<void>;
 }
 
 /**

@@ -38,7 +38,7 @@ export async function answerEvents(
   server: EventServer,
 ): Promise<Result> {
   const report: ReportFault = (fault, cause) =>
-    server.log.error("events cannot be read", { fault, method, error: cause });
+    server.log.error("a request of the Events extension has failed", { fault, method, error: cause });
   try {
     requireScope(callerOf(context), events.scope, method);
     return await METHODS[method]({ params, context, server, report });
@@ -71,7 +71,7 @@ const METHODS: Readonly<Record<EventMethod, (request: EventRequest) => Promise<R
     const { principal } = callerOf(context);
     requireWebhooks(all.reach, principal);
     const [parts, webhooks] = await Promise.all([all.parts(), all.webhooks()]);
-    return subscribe(params, { parts, webhooks }, { principal, now: Date.now() });
+    return subscribe(params, { parts, webhooks }, { principal });
   },
   "events/unsubscribe": async ({ context, params, server: { events: all } }) => {
     const { principal } = callerOf(context);

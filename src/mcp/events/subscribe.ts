@@ -24,8 +24,6 @@ const SHAPE = { delivery: DELIVERY, ttlMs: z.number().int().min(1).exactOptional
 
 interface Caller {
   readonly principal: Principal;
-  /** Time now, ms since the epoch. */
-  readonly now: number;
 }
 
 /** Refuses callers who may have no webhooks. */
@@ -42,7 +40,7 @@ export function requireWebhooks(reach: WebhookReach | "off", principal: Principa
 export async function subscribe(
   params: unknown,
   { parts, webhooks }: { readonly parts: EventParts; readonly webhooks: WebhookParts },
-  { now, principal }: Caller,
+  { principal }: Caller,
 ): Promise<JsonObject> {
   const { delivery, ttlMs = DEFAULT_TTL_MS, ...given } = readParams(SHAPE, params);
   const { key, secret, url } = readDelivery(delivery, webhooks);
@@ -51,9 +49,8 @@ export async function subscribe(
   if (!(await webhooks.outbox.isVerified(principal, url))) await requireConsent(webhooks, { id, url, key });
   // Grants the longest lifetime to a client that wants no end. `readParams` drops null.
   const wanted = readField(params, "ttlMs") === null ? MAX_TTL_MS : ttlMs;
-  const expiresAt = now + Math.min(Math.max(wanted, MIN_TTL_MS), MAX_TTL_MS);
   const done = await webhooks.outbox.subscribe(
-    { id, principal, name, filter, url, secret, expiresAt },
+    { id, principal, name, filter, url, secret, ttlMs: Math.min(Math.max(wanted, MIN_TTL_MS), MAX_TTL_MS) },
     { start: { after, since }, limits: LIMITS, graceMs: GRACE_MS },
   );
   if (done === "total" || done === "perPrincipal") {
@@ -72,11 +69,11 @@ export async function subscribe(
   };
 }
 
-/** Ends a subscription of the caller. Its key has the caller in it, so that nobody ends another's. */
+/** Ends a subscription of the caller. `idOf` includes the principal, so that a caller cannot end the subscription of another. */
 export async function unsubscribe(
   params: unknown,
   { outbox }: Pick<WebhookParts, "outbox">,
-  { principal }: Pick<Caller, "principal">,
+  { principal }: Caller,
 ): Promise<JsonObject> {
   const { arguments: filter, delivery, name } = readParams({ delivery: DELIVERY }, params);
   const { url } = readUrl(delivery);
@@ -121,12 +118,15 @@ function idOf(principal: Principal, url: string, { filter, name }: { filter: Fee
 }
 
 const REASONS: Readonly<Record<DeliveryFault, string>> = {
-  connection_refused: "The host of delivery.url does not accept a connection at a permitted address.",
+  connection_refused:
+    "delivery.url cannot be reached: its host name does not resolve, has no permitted address, or refuses the connection.",
   timeout: "The receiver at delivery.url did not answer in time.",
   tls_error: "The certificate or TLS of delivery.url cannot be used.",
-  http_4xx: "The receiver at delivery.url refused the verification. It must answer 200.",
-  http_5xx: "The receiver at delivery.url failed at the verification. It must answer 200.",
-  challenge_failed: 'The receiver at delivery.url must answer a verification with {"challenge": "..."} of the request.',
+  http_4xx:
+    "The receiver at delivery.url answered the verification with a redirect or an error (3xx, 4xx). It must answer 2xx.",
+  http_5xx: "The receiver at delivery.url failed at the verification (5xx). It must answer 2xx.",
+  challenge_failed:
+    'The receiver at delivery.url must answer a verification with {"challenge": "..."}, the challenge of the request.',
 };
 
 async function requireConsent(

@@ -50,7 +50,7 @@ const Subscribing = z.object({ reached: z.enum(["total", "perPrincipal"]).nullab
 const Position = z.object({ feedId: z.string(), seq: z.int() });
 const Due = z.object({ ms: z.int().nullable() });
 const Taken = z.object({ ...DeliveryRow.shape, feedId: z.string() });
-const Outcome = z.object({ outcome: z.enum(["retry", "delivered", "abandoned", "gone"]) });
+const Outcome = z.object({ outcome: z.enum(["retry", "delivered", "abandoned", "missing"]) });
 
 /** Makes an outbox whose times are those of the database. `onAdded` wakes those who deliver, at all nodes. */
 export function databaseOutbox(use: UseDatabase, { nodeId, onAdded }: { nodeId: string; onAdded: () => void }): Outbox {
@@ -93,8 +93,8 @@ async function subscribe(
   db: Database,
   ...[terms, { graceMs, limits, start }]: Parameters<Outbox["subscribe"]>
 ): ReturnType<Outbox["subscribe"]> {
-  const { expiresAt, id, name, principal, secret, url } = terms;
-  const what = [id, jsonText(principal), name, ...filterColumns(terms), url, secret, expiresAt, graceMs];
+  const { id, name, principal, secret, ttlMs, url } = terms;
+  const what = [id, jsonText(principal), name, ...filterColumns(terms), url, secret, ttlMs, graceMs];
   const from = [...cursorColumns(start.after), start.since ?? 0];
   const values = [VERSION, ...what, limits.total, limits.perPrincipal, ...from];
   const { reached, truncated } = Subscribing.parse(await db.get(sql.subscribe, Subscribing, values));
@@ -106,8 +106,8 @@ async function subscribe(
 }
 
 /**
- * Settles twice if the answer to the first attempt is lost. If the delivery is gone then, the first attempt has ended it, or
- * nobody asks for its end.
+ * Repeats the statement after an outage, because its first run may have committed. Returns the intended end if the delivery no
+ * longer exists then: the first run has ended the delivery, or it was withdrawn.
  */
 async function settle(
   db: Database,
@@ -123,7 +123,7 @@ async function settle(
   } catch (error) {
     if (!(error instanceof StoreError && error.isOutage)) throw error;
     const outcome = await attempt(true);
-    if (outcome !== "gone") return outcome;
+    if (outcome !== "missing") return outcome;
     return result.is === "delivered" ? "delivered" : "abandoned";
   }
 }

@@ -179,9 +179,12 @@ export class PostgresBackend implements SessionBackend {
       const { living } = await this.#nodes();
       const deleted = await this.#use(async (db) => deleteEnded(db, { ...query, living }));
       for (const id of deleted) this.#changes.announce(id, EVERY);
-      await this.#use(async (db) => forgetOldEntries(db, this.#self.clock.now()));
-      for (const forget of [forgetDeliveries, forgetItems, clearDeleted]) await this.#use(forget);
+      await this.#use(clearDeleted);
       return deleted.length;
+    },
+    forget: async () => {
+      await this.#use(async (db) => forgetOldEntries(db, this.#self.clock.now()));
+      for (const forget of [forgetDeliveries, forgetItems]) await this.#use(forget);
     },
   };
 

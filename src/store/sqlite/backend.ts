@@ -177,11 +177,13 @@ export class SqliteBackend implements SessionBackend {
       const deleted = await Promise.all(
         found.map(async (ended) => this.#change(ended.id, "immediate", (db) => deleteSession(db, ended))),
       );
-      await this.#writer.write("immediate", (db) => forgetAged(db, this.#self.clock.now()));
-      while (await this.#writer.write("immediate", (db) => forgetItems(db, this.#self.clock.now())));
       while (await this.#writer.write("immediate", clearStep));
       while (await this.#writer.write("immediate", shrinkStep));
       return deleted.filter(Boolean).length;
+    },
+    forget: async () => {
+      await this.#writer.write("immediate", (db) => forgetAged(db, this.#self.clock.now()));
+      while (await this.#writer.write("immediate", (db) => forgetItems(db, this.#self.clock.now())));
     },
   };
 

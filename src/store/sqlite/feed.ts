@@ -24,7 +24,7 @@ const sql = {
     FROM sessions s JOIN subscriptions u ON u.principal = s.principal AND u.name = $name
     WHERE s.id = $sessionId AND u.expires_at > $at AND coalesce(u.session_id, s.id) = s.id AND coalesce(u.cwd, s.cwd) = s.cwd
     ON CONFLICT DO NOTHING`,
-  // A changed delivery is the newest, so that the node that may send it now is woken, and due for a new node: the former is dead.
+  // A changed delivery gets the highest `n`, so that its node is woken. It is due at once at a new node: the former is dead.
   add: `INSERT INTO deliveries(target, message_id, session_id, event_id, name, node, until)
     VALUES($target, $messageId, $sessionId, $eventId, $name, $nodeId, $until)
     ON CONFLICT(target, message_id) DO UPDATE SET node = excluded.node, until = excluded.until,

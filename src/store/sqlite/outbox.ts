@@ -121,8 +121,9 @@ function removeWhole(db: Connection, id: string): boolean {
 type Given = Parameters<Outbox["subscribe"]>[1] & { readonly now: number };
 
 function subscribe(db: Connection, terms: SubscriptionTerms, given: Given): Subscribed | keyof SubscriptionLimits {
-  const { expiresAt, id, secret } = terms;
+  const { id, secret } = terms;
   const { graceMs, now } = given;
+  const expiresAt = now + terms.ttlMs;
   if (findSubscription(db, id, now)) {
     db.run(sql.renew, { id, secret, expiresAt, formerUntil: now + graceMs });
     return subscribed(db, id, { now, isTruncated: false });
@@ -178,7 +179,7 @@ function settle(
   if (result.is === "delivered") db.run(sql.succeed, { target, now });
   else db.run(sql.fail, { target, now, fault: result.fault });
   if (result.is === "retry" && db.run(sql.retry, { ...key, dueAt: now + result.afterMs }) > 0) return "retry";
-  if (db.run(sql.end, key) === 0) return "gone";
+  if (db.run(sql.end, key) === 0) return "missing";
   return result.is === "delivered" ? "delivered" : "abandoned";
 }
 

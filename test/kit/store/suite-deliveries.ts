@@ -19,7 +19,7 @@ const TIMEOUT = { is: "retry", fault: "timeout" } as const;
 export function deliveryTests(world: () => World): void {
   const subscribe = async (id: string, over: Partial<SubscriptionTerms> = {}) =>
     world().b.outbox.subscribe(
-      { ...TERMS, id, expiresAt: world().store.time() + 2 * DAY_MS, ...over },
+      { ...TERMS, id, ttlMs: 2 * DAY_MS, ...over },
       { start: {}, limits: { total: 100, perPrincipal: 100 }, graceMs: 0 },
     );
   const message = (messageId: string, over: Partial<NewDelivery> = {}): NewDelivery => ({
@@ -49,7 +49,7 @@ export function deliveryTests(world: () => World): void {
     await subscribe("other folder", { filter: { cwd: "/other" } });
     await subscribe("other name", { name: "turn.ended" });
     await subscribe("other principal", { principal: "other" });
-    await subscribe("ends", { expiresAt: store.time() + MINUTE_MS });
+    await subscribe("ends", { ttlMs: MINUTE_MS });
     await store.advance(2 * MINUTE_MS);
     await write(a, one.lease, [waits()], store.time());
     const taken = await take();
@@ -140,9 +140,9 @@ export function deliveryTests(world: () => World): void {
     expect(await take()).toMatchObject([{ messageId: "m2", attempts: 1 }]);
     await a.outbox.withdraw("s", "operator", "m2");
     await a.outbox.withdraw("s", "operator", "none");
-    expect(await b.outbox.settle(two!, { ...TIMEOUT, afterMs: 1 })).toBe("gone");
+    expect(await b.outbox.settle(two!, { ...TIMEOUT, afterMs: 1 })).toBe("missing");
     expect([await b.outbox.settle(two!, { is: "delivered" }), await b.outbox.dueInMs(SCOPE)]).toEqual([
-      "gone",
+      "missing",
       undefined,
     ]);
   });
@@ -218,9 +218,9 @@ export function deliveryTests(world: () => World): void {
     expect(await take()).toHaveLength(2);
     await store.advance(2 * MINUTE_MS);
     expect([await take(), await b.outbox.dueInMs(SCOPE)]).toEqual([[], undefined]);
-    await b.maintenance.purge({ before: 0, statuses: [], limit: 1 });
+    await b.maintenance.forget();
     const late = { ...message("day"), sessionId: "s", until: 0, attempts: 1 };
-    expect(await a.outbox.settle(late, { is: "delivered" })).toBe("gone");
+    expect(await a.outbox.settle(late, { is: "delivered" })).toBe("missing");
   });
 
   it("a delivery has the position before which all others of its subscription are settled", async () => {

@@ -39,7 +39,7 @@ export const FEED_TABLES = `
   $$;
 
   -- Adds feed entries (f) with a delivery for each subscription that wants them, and deliveries (d), of those changes of an
-  -- append that are stored. A changed delivery is the newest, so that the node that may send it now is woken.
+  -- append that are stored. A changed delivery gets the highest n, so that its node is woken.
   CREATE FUNCTION add_to_feed(
     p_stored integer[], p_id text[], p_at bigint[], f_change integer[], f_name text[], f_event bigint[], d_change integer[],
     d_target text[], d_message text[], d_event bigint[], d_name text[], d_node text[], d_until bigint[]) RETURNS void
@@ -82,7 +82,7 @@ export const FEED_TABLES = `
   -- whether items after the cursor are gone or too old.
   CREATE FUNCTION subscribe(
     p_version integer, p_id text, p_principal text, p_name text, p_session text, p_cwd text, p_url text, p_secret text,
-    p_expires_at bigint, p_grace bigint, p_total integer, p_own integer, p_feed text, p_seq bigint, p_since bigint,
+    p_ttl bigint, p_grace bigint, p_total integer, p_own integer, p_feed text, p_seq bigint, p_since bigint,
     OUT reached text, OUT truncated boolean) LANGUAGE plpgsql AS $$
   DECLARE
     t bigint;
@@ -93,7 +93,7 @@ export const FEED_TABLES = `
     PERFORM require_version(p_version);
     PERFORM lock_feed();
     t := now_ms();
-    UPDATE subscriptions SET expires_at = p_expires_at,
+    UPDATE subscriptions SET expires_at = t + p_ttl,
         former = CASE WHEN secret = p_secret THEN former ELSE secret END,
         former_until = CASE WHEN secret = p_secret THEN former_until ELSE t + p_grace END, secret = p_secret
       WHERE id = p_id AND expires_at > t;
@@ -105,7 +105,7 @@ export const FEED_TABLES = `
     reached := CASE WHEN own >= p_own THEN 'perPrincipal' WHEN total >= p_total THEN 'total' END;
     IF reached IS NOT NULL THEN RETURN; END IF;
     INSERT INTO subscriptions(id, principal, name, session_id, cwd, url, secret, expires_at)
-      VALUES(p_id, p_principal, p_name, p_session, p_cwd, p_url, p_secret, p_expires_at);
+      VALUES(p_id, p_principal, p_name, p_session, p_cwd, p_url, p_secret, t + p_ttl);
     IF p_feed IS NULL THEN RETURN; END IF;
     SELECT start, feed_id <> p_feed OR start <> p_seq INTO read_from, truncated FROM feed_ends(p_feed, p_seq);
     INSERT INTO deliveries(target, message_id, session_id, event_id, name, seq, until)
@@ -124,7 +124,7 @@ export const FEED_TABLES = `
     UPDATE deliveries SET due_at = t + p_after WHERE target = p_target AND message_id = p_message AND until > t + p_after;
     IF NOT FOUND THEN
       DELETE FROM deliveries WHERE target = p_target AND message_id = p_message;
-      outcome := CASE WHEN NOT FOUND THEN 'gone' WHEN p_fault IS NULL THEN 'delivered' ELSE 'abandoned' END;
+      outcome := CASE WHEN NOT FOUND THEN 'missing' WHEN p_fault IS NULL THEN 'delivered' ELSE 'abandoned' END;
     END IF;
     UPDATE subscriptions SET delivered_at = CASE WHEN p_fault IS NULL THEN t ELSE delivered_at END,
         failed_since = CASE WHEN p_fault IS NOT NULL THEN coalesce(failed_since, t) END, fault = p_fault
