@@ -69,7 +69,7 @@ export function subscriberReceiver({ outbox, present, reach }: EventSources): Re
       reach,
       keys: keysOf(subscription, Date.now()),
       headers: { [SUBSCRIPTION_HEADER]: target },
-      // Clients compare it with `eventId`, so that it is no id of its own.
+      // Equals `eventId`, because clients compare the two.
       id: messageId,
       body: JSON.stringify({ ...occurrence, cursor }),
     };
@@ -88,8 +88,8 @@ interface Candidate {
 const MAX_WAITING = 16;
 
 /**
- * Asks receivers for their consent: each must return a random text, so that nobody directs events at a server that wants none.
- * One at a time for a host.
+ * Asks receivers for their consent: each must return a random text, so that a caller cannot direct events at a server that
+ * did not agree. One at a time for a host.
  */
 export class Challenges {
   readonly #options: { readonly reach: WebhookReach; readonly timeoutMs: number };

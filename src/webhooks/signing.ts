@@ -26,7 +26,7 @@ export function sign(
 
 const BACKOFF_FACTOR = 4;
 
-/** Upper bound of the delay, including `retryAfterMs`, ms. */
+/** Maximum of the delay before its jitter of a quarter, and of `retryAfterMs`, ms. */
 const MAX_DELAY_MS = 600_000;
 
 export interface FailedDelivery {

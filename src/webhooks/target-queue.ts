@@ -18,12 +18,14 @@ interface Waiting<T> extends Target {
 /** Runs `work` for each item: several at a time, few of one target, the oldest first. */
 export class TargetQueue<T> {
   readonly #work: (item: T) => Promise<void>;
+  readonly #onFree: () => void;
   readonly #tasks = new Map<Promise<void>, Target>();
   #waiting: readonly Waiting<T>[] = [];
 
-  /** `work` must not reject. */
-  constructor(work: (item: T) => Promise<void>) {
+  /** `work` must not reject. `onFree` is called after each end of a work. */
+  constructor(work: (item: T) => Promise<void>, onFree: () => void) {
     this.#work = work;
+    this.#onFree = onFree;
   }
 
   /** Number of items that may be added now. */
@@ -42,7 +44,9 @@ export class TargetQueue<T> {
     return { targets, owners: repeated(owned, MAX_PER_OWNER), isOwned: owned.length >= MAX_OWNED };
   }
 
-  /** Maximum number of attempts, one after another, until an item has had its own: all of a `free` may be of one target. */
+  /**
+   * Maximum number of attempts, one after another, until a taken item has had its own: all `free` items may be of one target.
+   */
   get rounds(): number {
     return MAX_RUNNING / MAX_PER_TARGET + 1;
   }
@@ -67,6 +71,7 @@ export class TargetQueue<T> {
       const task = this.#work(item).finally(() => {
         this.#tasks.delete(task);
         this.#startNext();
+        this.#onFree();
       });
       this.#tasks.set(task, { target, owner });
     }

@@ -37,7 +37,7 @@ interface WorkerOptions {
   ) => void;
 }
 
-/** Time beyond all attempts of a hold, for writes to the store, ms. */
+/** Time of a hold beyond its attempts, for writes to the store, ms. */
 const HOLD_MARGIN_MS = 5_000;
 /** Longest sleep while a delivery waits, ms, because the clock of the system may be set forward. */
 const MAX_SLEEP_MS = 60_000;
@@ -61,7 +61,10 @@ interface Ended {
  */
 export class DeliveryWorker {
   readonly #options: WorkerOptions;
-  readonly #queue = new TargetQueue<Delivery>(async (delivery) => this.#deliver(delivery));
+  readonly #queue = new TargetQueue<Delivery>(
+    async (delivery) => this.#deliver(delivery),
+    () => this.wake(),
+  );
   /** Targets of the operator whose receiver wants no further deliveries. */
   readonly #gone = new Set<string>();
   /** Aborted at the end of the grace period: all attempts stop. */
@@ -95,16 +98,17 @@ export class DeliveryWorker {
     this.wake();
     if (!this.#running) return;
     const late = new AbortController();
-    await Promise.race([this.#sendLast(), pause(graceMs, late.signal)]);
+    const last = this.#sendLast();
+    await Promise.race([last, pause(graceMs, late.signal)]);
     late.abort();
     this.#over.abort();
-    await this.#queue.idle();
-    await this.#running;
+    await last;
   }
 
   async #sendLast(): Promise<void> {
     await this.#running;
-    await this.#take().catch(() => undefined);
+    // Takes nothing after the grace: the next server sends what comes due.
+    if (!this.#over.signal.aborted) await this.#take().catch(() => undefined);
     await this.#queue.idle();
   }
 
@@ -127,7 +131,7 @@ export class DeliveryWorker {
     const { outbox, timeoutMs } = this.#options;
     for (;;) {
       const limit = this.#queue.free;
-      // Continues once a slot is free, since `#deliver` wakes the loop.
+      // Continues once a slot is free, since the queue wakes the loop.
       if (limit === 0) return undefined;
       const holdMs = this.#queue.rounds * timeoutMs + HOLD_MARGIN_MS;
       const { isOwned, owners, targets: except } = this.#queue.full;
@@ -171,8 +175,6 @@ export class DeliveryWorker {
         ...about(delivery),
         error: messageOf(error),
       });
-    } finally {
-      this.wake();
     }
   }
 
@@ -211,7 +213,7 @@ export class DeliveryWorker {
       log.debug("a webhook delivery failed and will be retried", { ...about(delivery), attempts, answer, waitMs });
       return;
     }
-    if (end === "gone") return this.#end(delivery, "obsolete", { attempts, answer });
+    if (end === "missing") return this.#end(delivery, "obsolete", { attempts, answer });
     const failed = attempt.status === GONE ? "gone" : "failed";
     this.#end(delivery, end === "delivered" ? "delivered" : failed, { attempts, answer });
   }

@@ -7,10 +7,12 @@ import { TargetQueue } from "../../src/webhooks/target-queue.ts";
 function silentQueue() {
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
+  const free: number[] = [];
+  const onFree = () => void free.push(queue.free);
   const queue = new TargetQueue<string>(async (item) => {
     begun.push(item);
     return new Promise((resolve) => ends.set(item, resolve));
-  });
+  }, onFree);
   const add = (owner: string | undefined, count: number) => {
     for (let n = 0; n < count; n += 1) {
       const target = `${owner ?? "operator"}-${String(n)}`;
@@ -22,8 +24,15 @@ function silentQueue() {
     ends.get(item)?.();
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { add, countOf, end, queue };
+  return { add, countOf, end, free, queue };
 }
+
+it("the end of an item is reported once its slot is free", async () => {
+  const { add, end, free } = silentQueue();
+  add(undefined, 1);
+  await end("operator-0");
+  expect(free).toEqual([16]);
+});
 
 it("silent receivers of a caller take half of the slots, and those of all callers leave slots to the operator", async () => {
   const { add, countOf, end, queue } = silentQueue();
