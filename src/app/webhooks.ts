@@ -91,7 +91,7 @@ const importWorker = async () => import("../webhooks/worker.ts");
 const importReceivers = async () => import("../webhooks/receivers.ts");
 const importPresent = async () => import("../mcp/events/present.ts");
 
-/** Loads all modules. By the imports used later, because Node looks for the file again for an import from another module. */
+/** Preloads all modules by the same `import()` calls as later, because Node looks for a file again for each importing module. */
 export async function preloadWebhooks(): Promise<void> {
   await Promise.all([importWorker(), importReceivers(), importPresent()]);
 }

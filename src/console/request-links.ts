@@ -38,7 +38,7 @@ const CLOSED_AFTER_MS = 70_000;
 /** Maximum number of remembered links. The oldest is forgotten first. */
 const MAX_LINKS = 10_000;
 
-/** Lifetimes for which an expired link is remembered, so that the page can name the reason. */
+/** Number of lifetimes from its creation for which a link is remembered, so that the page can say that it has expired. */
 const REMEMBERED = 6;
 
 const SCOPES: readonly Scope[] = [answer.scope, "decide"];

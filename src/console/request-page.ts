@@ -36,7 +36,7 @@ interface OpeningEntry {
 
 type Options = RequestPageOptions & { readonly links: RequestLinks };
 
-/** Not the cookie of a sign-in, so that neither replaces the other. */
+/** Separates this cookie from the cookie of a sign-in, so that neither replaces the other. */
 const COOKIE = { suffix: "-request" };
 
 /** Maximum body of an opening, bytes: the sender is not authenticated yet. */

@@ -31,7 +31,7 @@ One task per session. Do not let two sessions write in one folder. Keep the \`se
 
 ## Wait
 
-- If your client follows the call as a task, or gets events of this server, the result comes by itself. Do other work or end your turn. Do not poll.
+- If your client follows the call as a task, the result comes by itself: do other work or end your turn, and do not poll. If your client gets events of this server, one wakes you: then read the result once (\`claude_code_check\`).
 - Otherwise call \`claude_code_check\` (action \`poll\`, \`cursor\` = the last \`nextCursor\`) with a large \`waitMs\`: the call waits for you. Never poll in a loop with \`waitMs\` 0.
 
 ## Answer requests
