@@ -79,7 +79,9 @@ describePostgres("a store on PostgreSQL", () => {
     const lease = await claimLease(owner, (await owner.rows.create(session())).record.id);
     const events = take(3, reader.log.tail(lease.sessionId, 1, new AbortController().signal));
     await write(owner, lease, [notice("1")]);
-    expect(await database().disconnect("query ILIKE '%listen%' AND state = 'idle'")).toBeGreaterThan(0);
+    // Polls, because a node begins to listen in the background.
+    const cut = async () => database().disconnect("query ILIKE '%listen%' AND state = 'idle'");
+    await expect.poll(cut).toBeGreaterThan(0);
     await write(owner, lease, [notice("2")]);
     await write(owner, lease, [notice("3")]);
     expect((await events).map(({ id }) => id)).toEqual([1, 2, 3]);
