@@ -38,7 +38,7 @@ export function presentOccurrence(
     eventId: feedEventId(sessionId, event.id),
     name,
     timestamp: new Date(event.at).toISOString(),
-    // Masked before it is cut, because no part of a secret is known as one.
+    // Masks before `inLines` cuts, because `mask` does not know a part of a secret.
     data: inLines(mask({ sessionId, status, ...(title !== undefined && { title }), ...detailsOf(event) })),
   };
 }
@@ -61,7 +61,7 @@ function detailsOf({ data, type }: StoredEvent): JsonObject {
   if (type === "notice") return { text: data.message };
   if (type !== "permission.asked" && type !== "question.asked") return {};
   const { requestId, toolName } = data;
-  // Nothing of the input: it can hold contents of files, and secrets that only the owner of the session can mask.
+  // Leaves out the input, which can hold contents of files, and secrets that only the owner of the session can mask.
   const text = type === "question.asked" ? "Claude Code has a question." : `Claude Code asks to use ${toolName}.`;
   return { requestId, toolName, text };
 }

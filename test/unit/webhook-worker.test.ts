@@ -288,4 +288,13 @@ describe("the worker of webhooks", () => {
     await worker.close(5_000);
     expect(scene.ends).toEqual([["msg_1", "delivered", 1, "status 200"]]);
   });
+
+  it("the end of a worker takes nothing once its grace is over", async () => {
+    scene = await Scene.begin();
+    const answers: ((none: []) => void)[] = [];
+    const take = async () => new Promise<[]>((resolve) => answers.push(resolve));
+    const ended = scene.start({ outbox: { ...scene.store.outbox, take } }).close(0);
+    setTimeout(() => answers[0]?.([]), 50);
+    expect([await ended, answers.length]).toEqual([undefined, 1]);
+  });
 });

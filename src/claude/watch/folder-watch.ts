@@ -16,8 +16,8 @@ import { within } from "./within.ts";
 
 /** Watches the folders of sessions: implements the engine's port over read-only git, and a child process outside git. */
 
-/** Parts of `compareMs` that remain, ms: after a look or a comparison, the reading of files, one git, and opening a folder. */
-const [LIMIT_LEFT, READ_LEFT, GIT_LEFT, OPEN_LEFT] = [100, 300, 400, 1_000];
+/** Part of `compareMs` that is left after a look or comparison, the reading of files, one git, and the opening of a folder, ms. */
+const [LIMIT_LEFT_MS, READ_LEFT_MS, GIT_LEFT_MS, OPEN_LEFT_MS] = [100, 300, 400, 1_000];
 /** Maximum bytes of files whose contents are kept in memory during a look. */
 const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 
@@ -36,7 +36,7 @@ export function createFolderWatch(config: ClaudeDependencies, walkProgram?: stri
   void copies.sweep();
   const kept = new Map<string, Kept>();
   const parts = { config, walkProgram, walks: new Walks() };
-  const limitMs = config.compareMs - LIMIT_LEFT;
+  const limitMs = config.compareMs - LIMIT_LEFT_MS;
   const late = `The folders have not answered within ${String(limitMs / 1_000)} s.`;
   return {
     async look(session, key) {
@@ -78,7 +78,7 @@ interface Parts {
 }
 
 function rootLimits({ compareMs }: ClaudeDependencies, notes: Notes): RootLimits {
-  return { gitMs: compareMs - GIT_LEFT, openMs: compareMs - OPEN_LEFT, notes };
+  return { gitMs: compareMs - GIT_LEFT_MS, openMs: compareMs - OPEN_LEFT_MS, notes };
 }
 
 /** Key of a copy. */
@@ -97,7 +97,7 @@ class Contents {
 }
 
 async function look(session: WatchedSession, keeping: Kept, parts: Parts): Promise<[Snapshot, Map<string, Buffer>]> {
-  const until = performance.now() + parts.config.compareMs - READ_LEFT;
+  const until = performance.now() + parts.config.compareMs - READ_LEFT_MS;
   const notes = new Notes();
   const roots = await findRoots(session, parts.config, rootLimits(parts.config, notes));
   const contents = new Contents();
@@ -133,7 +133,7 @@ async function compare(
   before: Snapshot | undefined,
   { config, kept, reported, walkProgram, walks }: Comparing,
 ): Promise<Comparison> {
-  const until = performance.now() + config.compareMs - READ_LEFT;
+  const until = performance.now() + config.compareMs - READ_LEFT_MS;
   const notes = new Notes();
   const roots = await findRoots(session, config, rootLimits(config, notes));
   const compared = await Promise.all(

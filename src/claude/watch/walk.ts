@@ -42,7 +42,7 @@ export const SKIPPED = [
 /** Maximum number of files and folders. */
 export const MAX_ENTRIES = 20_000;
 /** Part of the time of a look that remains after a list of files, ms. */
-const WALK_LEFT = 700;
+const WALK_LEFT_MS = 700;
 const MAX_OUTPUT = 16 * 1024 * 1024;
 
 /** Last part of a complete output. */
@@ -75,7 +75,7 @@ export async function walkFiles(walk: Walk): Promise<Stamps | string> {
 }
 
 async function walkInChild({ program, reads, root, until, without }: Walk): Promise<Stamps | string> {
-  const limitMs = Math.max(until - performance.now() - WALK_LEFT, 0);
+  const limitMs = Math.max(until - performance.now() - WALK_LEFT_MS, 0);
   const file = program ?? fileURLToPath(new URL("./walk-process.js", import.meta.url));
   const args = [file, reads ? "reads" : "stats", root, ...SKIPPED, ...without];
   return new Promise((resolve) => {
