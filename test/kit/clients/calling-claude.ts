@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { vi } from "vitest";
 
 import { bundledClaudes } from "../../../src/claude/claude-files.ts";
 import type { RequestRecord } from "../../../src/demo/model/records.ts";
@@ -22,6 +23,8 @@ export interface CallerHome {
   readonly requests: () => readonly RequestRecord[];
   /** Resolves with the request that the script answers with its entry `index`, from 0. */
   asks(index: number): Promise<RequestRecord>;
+  /** Resolves once files hold a task and the model's `text` after it. A Claude Code killed before may lose them. */
+  keeps(text: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -32,6 +35,8 @@ interface HomeOptions {
 }
 
 const SERVER = "agents";
+/** Longest wait for the screen and the files of a Claude Code. A failure then tells what it shows, before the test's limit. */
+const WAIT = { timeout: 45_000, interval: 50 };
 const MAIN = join(import.meta.dirname, "../../../dist/cli/main.js");
 
 /** Creates a home in which nothing is asked before the first prompt. */
@@ -65,8 +70,26 @@ export async function callerHome(world: World, { args = [], env = {} }: HomeOpti
     model,
     requests: () => model.requests.filter(({ served }) => "entry" in served || served.none === "past the end"),
     asks: async (index) => model.waitForRequest(({ served }) => "entry" in served && served.entry === index),
+    keeps: async (text) => {
+      const kept = `"type":"text","text":${JSON.stringify(text)}`;
+      const isKept = () => {
+        const files = filesIn(join(config, "projects"));
+        const transcripts = files.filter((file) => file.endsWith(".jsonl"));
+        return (
+          files.some((file) => file.includes("mcp-tasks") && file.endsWith(".meta.json")) &&
+          transcripts.some((file) => readFileSync(file, "utf8").includes(kept))
+        );
+      };
+      await vi.waitUntil(isKept, WAIT);
+    },
     close: async () => model.close(),
   };
+}
+
+function filesIn(folder: string): string[] {
+  return existsSync(folder)
+    ? readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name))
+    : [];
 }
 
 /** Prompt after which the model makes `calls` in one message, and needs two more answers at most. */
@@ -121,11 +144,18 @@ function running(child: ChildProcess, pids: () => readonly number[]): RunningCla
     type: (text) => void child.stdin?.write(text),
     shows: async (pattern) =>
       new Promise<void>((resolve, reject) => {
-        const look = () => {
-          if (pattern.test(plain(output))) resolve();
+        const end = (fault?: string) => {
+          watchers.delete(look);
+          clearTimeout(timer);
+          if (fault === undefined) resolve();
+          else reject(new Error(`Claude Code ${fault}: ${plain(output)}`));
         };
+        const look = () => {
+          if (pattern.test(plain(output))) end();
+        };
+        const timer = setTimeout(end, WAIT.timeout, `does not show ${String(pattern)}`);
         watchers.add(look);
-        void exited.then(() => reject(new Error(`Claude Code has ended: ${plain(output)}`)));
+        void exited.then(() => end("has ended"));
         look();
       }),
     async kill() {

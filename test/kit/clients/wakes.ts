@@ -55,12 +55,14 @@ export function describeWakes(claude: () => string): void {
   /** Chooses "Allow once" and accepts; again while a busy Claude Code loses keys, until `answered` resolves. */
   async function allow(terminal: RunningClaude, answered: Promise<unknown>): Promise<void> {
     const pause = async (ms: number) => new Promise((resolve) => setTimeout(resolve, ms, "later"));
-    do {
+    for (let tries = 0; tries < 8; tries += 1) {
       for (const key of ["\u001B[C", "\r", "\r"]) {
         await pause(500);
         terminal.type(key);
       }
-    } while ((await Promise.race([answered, pause(5_000)])) === "later");
+      if ((await Promise.race([answered, pause(5_000)])) !== "later") return;
+    }
+    throw new Error(`the form takes no answer: ${terminal.output().slice(-4_000)}`);
   }
 
   /** Expects `count` requests in all: a request too many would follow at once. */
@@ -84,7 +86,7 @@ export function describeWakes(claude: () => string): void {
         const later = await newHome();
         const second = `killed ${tool}`;
         const first = terminalOf(later, "--", promptWith(gated(tool, second)));
-        await Promise.all([later.asks(1), begins(second)]);
+        await Promise.all([later.keeps("Begun."), begins(second)]);
         await first.shows(/1MCPtaskstillrunning/);
         await first.kill();
         world.model.release(second);
@@ -122,7 +124,7 @@ export function describeWakes(claude: () => string): void {
         const mode = tool === "claude_code_query" ? { permissionMode: "default" } : {};
         const input = { ...call.input, ...mode, prompt: toolCalls([writeCall(file)]) };
         const first = terminalOf(home, "--", promptWith({ tool, input }));
-        await first.shows(/requestsyourinput/);
+        await Promise.all([home.keeps("Begun."), first.shows(/requestsyourinput/)]);
         await first.kill();
         const again = terminalOf(home, "--continue");
         await again.shows(/requestsyourinput/);
