@@ -94,6 +94,7 @@ describe("a server with --sandbox required", () => {
     ["mcpServers", { mcpServers: { x: { type: "stdio", command: "touch", args: ["outside"] } } }],
     ["debug", { debug: true }],
     ["debugFile", { debugFile: "debug.log" }],
+    ["verify", { verify: ["true"] }],
     ["sandbox.enabled", { sandbox: { enabled: false } }],
     ["sandbox.allowUnsandboxedCommands", { sandbox: { allowUnsandboxedCommands: true } }],
     ["sandbox.excludedCommands", { sandbox: { excludedCommands: ["touch *"] } }],
