@@ -137,7 +137,7 @@ describe("the reserve of the 5-hour window, with sessions of one account on two 
   });
 
   it("lets running turns end, holds and refuses prompts, and starts each that waits once after the reset", async () => {
-    const plan = { fiveHour: { used: 0.86, resetsInS: 6 } };
+    const plan = { fiveHour: { used: 0.86, resetsInS: 15 } };
     const script = (isReporter: boolean): Script => [
       ...work(2),
       { tools: [call], gateBefore: "five", ...(isReporter && { plan }) },
@@ -197,7 +197,7 @@ describe("the reserve of the 5-hour window, with sessions of one account on two 
 
 describe("the reserve of the weekly window, with sessions of one account on two daemons", () => {
   it("interrupts every turn at its next tool call, holds its queue, and leaves other accounts alone", async () => {
-    const plan = { sevenDay: { used: 0.81, resetsInS: 6 } };
+    const plan = { sevenDay: { used: 0.81, resetsInS: 15 } };
     // The last two make no tool call while an interrupt is on its way.
     const script = (n: number): Script => [
       ...work(2),
