@@ -43,7 +43,7 @@ export function presentOccurrence(
   };
 }
 
-/** Cuts the texts. */
+/** Cuts `title` and `text`, and joins their lines. */
 function inLines({ text, title, ...fields }: JsonObject): JsonObject {
   const line = (name: string, value: unknown, max: number) =>
     typeof value === "string" ? { [name]: oneLine(value, max) } : {};

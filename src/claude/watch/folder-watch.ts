@@ -18,7 +18,7 @@ import { within } from "./within.ts";
 
 /** Part of `compareMs` that is left after a look or comparison, the reading of files, one git, and the opening of a folder, ms. */
 const [LIMIT_LEFT_MS, READ_LEFT_MS, GIT_LEFT_MS, OPEN_LEFT_MS] = [100, 300, 400, 1_000];
-/** Maximum bytes of files whose contents are kept in memory during a look. */
+/** Maximum bytes of files whose contents `look` keeps in memory. */
 const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 
 /** Kept from a look until `forget`. */
@@ -81,10 +81,10 @@ function rootLimits({ compareMs }: ClaudeDependencies, notes: Notes): RootLimits
   return { gitMs: compareMs - GIT_LEFT_MS, openMs: compareMs - OPEN_LEFT_MS, notes };
 }
 
-/** Key of a copy. */
+/** Key of a copy in `CopySet`. */
 const copyKey = (root: string, path: string): string => `${root}\0${path}`;
 
-/** Collects contents of files while there is room. */
+/** Collects contents of files, `MAX_KEPT_BYTES` at most. */
 class Contents {
   readonly files = new Map<string, Buffer>();
   #left = MAX_KEPT_BYTES;
@@ -125,7 +125,7 @@ interface Comparing extends Parts {
   readonly reported: readonly string[];
 }
 
-/** Maximum bytes of a changed file whose lines and tests are counted. */
+/** Maximum bytes of a changed file that `compare` reads to count lines and tests. */
 const MAX_TEXT_BYTES = 1024 * 1024;
 
 async function compare(

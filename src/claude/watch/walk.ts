@@ -8,7 +8,7 @@ import { walkTree } from "./walk-tree.ts";
 
 /** Stamps all files of a folder outside git, in a child process that can be killed if the folder does not answer. */
 
-/** Folders that are not entered. */
+/** Folders that `walkFiles` does not enter. */
 export const SKIPPED = [
   ".bzr",
   ".cache",
@@ -39,9 +39,9 @@ export const SKIPPED = [
   "venv",
 ];
 
-/** Maximum number of files and folders. */
+/** Maximum number of files and folders in an answer of `walkFiles`. */
 export const MAX_ENTRIES = 20_000;
-/** Part of the time of a look that remains after a list of files, ms. */
+/** Part of the time until `Walk.until` that is left after a list of files, ms. */
 const WALK_LEFT_MS = 700;
 const MAX_OUTPUT = 16 * 1024 * 1024;
 

@@ -23,7 +23,7 @@ export interface CallerHome {
   readonly requests: () => readonly RequestRecord[];
   /** Resolves with the request that the script answers with its entry `index`, from 0. */
   asks(index: number): Promise<RequestRecord>;
-  /** Resolves once files hold a task and the model's `text` after it. A Claude Code killed before may lose them. */
+  /** Resolves once files hold a task and the model's `text` after the task: if killed before, Claude Code can lose both. */
   keeps(text: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -35,7 +35,7 @@ interface HomeOptions {
 }
 
 const SERVER = "agents";
-/** Longest wait for the screen and the files of a Claude Code. A failure then tells what it shows, before the test's limit. */
+/** Limit of `shows` and `keeps`, ms. Below the limits of tests, so that a failure names the wait and not only the test. */
 const WAIT = { timeout: 45_000, interval: 50 };
 const MAIN = join(import.meta.dirname, "../../../dist/cli/main.js");
 
